@@ -115,7 +115,7 @@ def children() -> Any:
         pytest.skip("this system cannot fork")
     context = multiprocessing.get_context("forkserver")
     together = ["test_distributed"] if torch.distributed.is_available() else []
-    context.set_forkserver_preload(["elastic_core.commands.train", "elastic_core.jobs.kinds", "test_trainer", *together])
+    context.set_forkserver_preload(["elastic_core.commands.train", "elastic_core.jobs.job_kinds", "test_trainer", *together])
     with pytest.MonkeyPatch.context() as patched:  # a fork server finds what it imports by the environment alone
         patched.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]))
         forkserver.ensure_running()

@@ -24,7 +24,7 @@ from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.files import printable_text
 from elastic_core.jobs import queue, worker
-from elastic_core.jobs.kinds import KINDS
+from elastic_core.jobs.job_kinds import KINDS
 from elastic_core.jobs.queue import (
     STALE,
     STARTING,
@@ -100,8 +100,8 @@ def holder(job: Job[Any]) -> int:
 
 def counts(self: Queue[Any], job: Job[Any], context: JobContext) -> str:
     for step in range(10_000):
-        context.tell(step, 10_000, f"step {step}")
-        if not self.stops_at_once and context.stop():
+        context.report_step(step, 10_000, f"step {step}")
+        if not self.stops_at_once and context.is_stopping():
             return STOPPED
         time.sleep(0.02)
     return ""
@@ -127,7 +127,7 @@ def forked(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     children = root / "children"
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", fork)
     for name in KINDS:
-        monkeypatch.setattr(KINDS[name], "work", counts)
+        monkeypatch.setattr(KINDS[name], "do_work", counts)
     yield
     ended: set[int] = set()
     while (
@@ -156,41 +156,41 @@ def test_every_kind_is_asked_for_here() -> None:
 def test_progress_a_second_asker_and_stop(kind: str, root: Path, ask: Callable[..., Job[Any]], forked: None) -> None:
     mine, theirs = KINDS[kind](root), KINDS[kind](root)  # two servers on one checkout
     job = ask(mine)
-    wait(lambda: theirs.get(job.id).share > 0)
-    assert theirs.get(job.id).state == "running" and theirs.get(job.id).text.startswith("step ")
+    wait(lambda: theirs.get_job(job.id).share > 0)
+    assert theirs.get_job(job.id).state == "running" and theirs.get_job(job.id).text.startswith("step ")
     again = ask(theirs)
     assert (again.id == job.id) == (kind != "train"), "the same is asked for once; a training again is another run"
     theirs.stop(job.id)
-    wait(lambda: mine.get(job.id).state == "stopped", 20)
-    assert "step 1" in mine.get(job.id).log and STOPPED in mine.get(job.id).log and mine.get(job.id).reason == STOPPED
+    wait(lambda: mine.get_job(job.id).state == "stopped", 20)
+    assert "step 1" in mine.get_job(job.id).log and STOPPED in mine.get_job(job.id).log and mine.get_job(job.id).reason == STOPPED
     after = again if kind == "train" else ask(mine)
     assert after.id > job.id
-    wait(lambda: theirs.get(after.id).share > 0)
+    wait(lambda: theirs.get_job(after.id).share > 0)
     assert holder(after) != holder(job), "the next one began"
 
 
 def test_kill_of_the_worker(kind: str, root: Path, ask: Callable[..., Job[Any]], forked: None) -> None:
     jobs = KINDS[kind](root)
     job = ask(jobs)
-    wait(lambda: jobs.get(job.id).share > 0)
+    wait(lambda: jobs.get_job(job.id).share > 0)
     with pytest.raises(InputError, match="stop it first"):
         jobs.discard(job.id)
     os.kill(holder(job), signal.SIGKILL)
-    wait(lambda: jobs.get(job.id).state == "interrupted")
+    wait(lambda: jobs.get_job(job.id).state == "interrupted")
     start_next(root)
     time.sleep(0.1)
     assert not worker_alive(jobs.folder), "it does not start again by itself"
     if kind != "train":
         assert ask(jobs).id > job.id, "nobody joins what will not end"
-        jobs.stop(jobs.all()[-1].id)
+        jobs.stop(jobs.list_jobs()[-1].id)
         wait(lambda: not worker_alive(jobs.folder))
     jobs.resume(job.id)
-    wait(lambda: jobs.get(job.id).state == "running")
+    wait(lambda: jobs.get_job(job.id).state == "running")
     os.kill(holder(job), signal.SIGKILL)
-    wait(lambda: jobs.get(job.id).state == "interrupted")
+    wait(lambda: jobs.get_job(job.id).state == "interrupted")
     jobs.discard(job.id)
     with pytest.raises(InputError, match=f"no {jobs.noun} .* any more"):
-        jobs.get(job.id)
+        jobs.get_job(job.id)
 
 
 def test_one_works_at_a_time_the_oldest_first_whatever_its_kind(
@@ -224,7 +224,7 @@ def test_who_asks_at_once_on_many_servers(kind: str, root: Path, ask: Callable[.
     with ThreadPoolExecutor(8) as servers:
         found = {job.id for job in servers.map(lambda _: ask(KINDS[kind](root)), range(8))}
     assert len(found) == (8 if kind == "train" else 1) and len(spawned) == 1
-    assert [job.id for job in KINDS[kind](root).all()] == sorted(found)
+    assert [job.id for job in KINDS[kind](root).list_jobs()] == sorted(found)
 
 
 def test_what_the_table_says_is_the_state(
@@ -232,7 +232,7 @@ def test_what_the_table_says_is_the_state(
 ) -> None:
     jobs = KINDS[kind](root)
     job = ask(jobs)
-    state = lambda: jobs.get(job.id).state  # noqa: E731
+    state = lambda: jobs.get_job(job.id).state  # noqa: E731
 
     def write(text: str, *values: object) -> None:
         with open_table(jobs.folder, write=True) as table:
@@ -257,8 +257,8 @@ def test_what_the_table_says_is_the_state(
         write("UPDATE jobs SET state = 'running'")
         end_job(jobs.folder, job.id, word, "it\x1b broke")
         end_job(jobs.folder, job.id, "finished", "a second word")
-        assert state() == word and jobs.get(job.id).reason == printable_text("it\x1b broke")
-    assert jobs.get(job.id).seconds < 60
+        assert state() == word and jobs.get_job(job.id).reason == printable_text("it\x1b broke")
+    assert jobs.get_job(job.id).seconds < 60
 
 
 def test_ids_lead_nowhere_and_jobs_end_in_the_list(
@@ -271,7 +271,7 @@ def test_ids_lead_nowhere_and_jobs_end_in_the_list(
             with pytest.raises(InputError):
                 act(bad)
     jobs.stop(good.id)
-    assert jobs.all() == [] and Run(root / "tiny").finished
+    assert jobs.list_jobs() == [] and Run(root / "tiny").finished
 
 
 def test_lists_have_an_end(root: Path, spawned: list[str]) -> None:
@@ -280,8 +280,8 @@ def test_lists_have_an_end(root: Path, spawned: list[str]) -> None:
         job = jobs.submit(replace(SMALL, repeats=repeats))  # type: ignore[attr-defined]
         assert begin_job(jobs.folder, job.id)
         end_job(jobs.folder, job.id, "finished", "")
-    assert jobs.kept is not None and len(jobs.all()) == jobs.kept + 1
-    assert jobs.latest("finished") is not None and jobs.latest("finished", k=3) is None
+    assert jobs.max_ended is not None and len(jobs.list_jobs()) == jobs.max_ended + 1
+    assert jobs.latest_job("finished") is not None and jobs.latest_job("finished", k=3) is None
 
 
 class FAKE:
@@ -315,25 +315,27 @@ def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     os.killpg(app, signal.SIGKILL)
     os.waitpid(app, 0)
     jobs = {kind: KINDS[kind](root) for kind in KINDS}
-    ended = lambda: all(each.all()[0].ended for each in jobs.values())  # noqa: E731
+    ended = lambda: all(each.list_jobs()[0].ended for each in jobs.values())  # noqa: E731
     wait(ended, 240)  # reads the lists, starts nothing
-    assert {each.all()[0].state for each in jobs.values()} == {"finished"}, [each.all()[0].log for each in jobs.values()]
-    assert len({holder(each.all()[0]) for each in jobs.values()}) == len(KINDS)
+    assert {each.list_jobs()[0].state for each in jobs.values()} == {"finished"}, [
+        each.list_jobs()[0].log for each in jobs.values()
+    ]
+    assert len({holder(each.list_jobs()[0]) for each in jobs.values()}) == len(KINDS)
 
     run, (model, data, _) = Run(root / "tiny"), tiny
-    assert jobs["train"].all()[0].run.finished  # type: ignore[attr-defined]
-    assert sorted(set(jobs["speed"].all()[0].latencies()["length"])) == [16, 32]  # type: ignore[attr-defined]
-    assert sorted(set(jobs["speed"].all()[0].events()["length"])) == [16, 32]  # type: ignore[attr-defined]
-    assert jobs["study"].answer(jobs["study"].all()[0].request)["minutes"] == 0.03  # type: ignore[attr-defined]
+    assert jobs["train"].list_jobs()[0].run.finished  # type: ignore[attr-defined]
+    assert sorted(set(jobs["speed"].list_jobs()[0].read_latencies()["length"])) == [16, 32]  # type: ignore[attr-defined]
+    assert sorted(set(jobs["speed"].list_jobs()[0].read_new_events()["length"])) == [16, 32]  # type: ignore[attr-defined]
+    assert jobs["study"].read_answer(jobs["study"].list_jobs()[0].request)["minutes"] == 0.03  # type: ignore[attr-defined]
     store = layouts.read_store(run, compute.values_of(run))
     assert store is not None and {*map(Settings().key, layouts.SEEDS), Settings().key(0, "null")} <= set(store.layouts)
     assert meaning.of_runs(root, [run])["tiny"].people > 0
     context = ablation.EvaluationContext(model, data, route_users(model, data, "test"))
-    found, expected = jobs["experts"].effects(run, data.hash), ablation.remove_each(context)  # type: ignore[attr-defined]
+    found, expected = jobs["experts"].read_effects(run, data.hash), ablation.remove_each(context)  # type: ignore[attr-defined]
     assert found.dtypes.tolist() == expected.dtypes.tolist()
     np.testing.assert_allclose(found.to_numpy(), expected.to_numpy(), atol=1e-9)
     (run.path / "model.safetensors").write_bytes(b"other weights")
-    assert jobs["experts"].effects(run, data.hash) is None, "what was found of other weights is no answer"  # type: ignore[attr-defined]
+    assert jobs["experts"].read_effects(run, data.hash) is None, "what was found of other weights is no answer"  # type: ignore[attr-defined]
 
 
 def test_a_job_that_ends_while_the_list_is_read_is_no_interrupted_one(
@@ -349,4 +351,4 @@ def test_a_job_that_ends_while_the_list_is_read_is_no_interrupted_one(
         return False
 
     monkeypatch.setattr(queue, "worker_alive", leave)
-    assert jobs.get(job.id).state == "finished"
+    assert jobs.get_job(job.id).state == "finished"

@@ -17,7 +17,7 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.layers import Attention
 from elastic_core.core.stream import open_stream
 from elastic_core.errors import InputError
-from elastic_core.jobs.kinds import Measurements
+from elastic_core.jobs.job_kinds import Measurements
 from elastic_core.jobs.queue import begin_job
 from elastic_core.services.speed import costs, curves
 from elastic_core.services.speed.plan import Plan
@@ -175,8 +175,8 @@ def test_what_cannot_be_measured_is_refused_and_what_died_is_said(tmp_path: Path
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     dead = measurements.submit(Plan(lengths=(16, 32))).id
     assert begin_job(measurements.folder, dead)
-    assert measurements.get(dead).state == "interrupted" and measurements.get(dead).latencies().empty
-    assert measurements.get(dead).cut.startswith("This measurement is interrupted: 0 of 2 lengths")
+    assert measurements.get_job(dead).state == "interrupted" and measurements.get_job(dead).read_latencies().empty
+    assert measurements.get_job(dead).gap_text.startswith("This measurement is interrupted: 0 of 2 lengths")
 
 
 def test_the_shipped_rows_can_be_read() -> None:

@@ -19,7 +19,7 @@ from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import WindowConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.jobs.kinds import Training, Trainings
+from elastic_core.jobs.job_kinds import Training, Trainings
 from elastic_core.jobs.queue import start_next, worker_alive
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.runs import EVENTS
@@ -44,7 +44,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trainings]
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", fork)
     jobs = Trainings(tmp_path / "checkpoints")
     yield jobs
-    for job in jobs.all():
+    for job in jobs.list_jobs():
         if job.state in ("queued", "running"):
             jobs.stop(job.id)
     wait(lambda: not worker_alive(jobs.folder))
@@ -61,7 +61,7 @@ def wait(ready: Callable[[], object]) -> None:
 
 
 def state(jobs: Trainings, job: Training) -> str:
-    return jobs.get(job.id).state
+    return jobs.get_job(job.id).state
 
 
 def pid(job: Training) -> int:
@@ -69,7 +69,7 @@ def pid(job: Training) -> int:
 
 
 def started(jobs: Trainings, job: Training, epochs: int = 1) -> None:
-    wait(lambda: len(jobs.get(job.id).run.events("epoch")) >= epochs)
+    wait(lambda: len(jobs.get_job(job.id).run.events("epoch")) >= epochs)
 
 
 def test_a_killed_training_is_interrupted_and_can_be_continued_or_discarded(jobs: Trainings) -> None:
@@ -87,15 +87,15 @@ def test_a_killed_training_is_interrupted_and_can_be_continued_or_discarded(jobs
     os.kill(pid(job), signal.SIGKILL)
     wait(lambda: state(jobs, job) == "interrupted")
     jobs.discard(job.id)
-    assert jobs.all() == [] and not job.run.path.exists()
+    assert jobs.list_jobs() == [] and not job.run.path.exists()
 
 
 def test_what_cannot_be_trained_says_so_and_makes_way(jobs: Trainings, tmp_path: Path) -> None:
     bad, good = jobs.submit(tiny(source=str(tmp_path / "missing.csv"))), jobs.submit(tiny(), "good")
     wait(lambda: state(jobs, good) == "finished")
     assert state(jobs, bad) == "failed"
-    assert "there is no file" in jobs.get(bad.id).reason and not bad.run.path.exists()
-    assert "there is no file" in jobs.get(bad.id).log
+    assert "there is no file" in jobs.get_job(bad.id).reason and not bad.run.path.exists()
+    assert "there is no file" in jobs.get_job(bad.id).log
 
 
 # --- without processes ------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from elastic_core.commands import main
 from elastic_core.data import Dataset, load
 from elastic_core.errors import NO_MEMORY, InputError, out_of_memory
 from elastic_core.jobs import worker
-from elastic_core.jobs.kinds import Trainings
+from elastic_core.jobs.job_kinds import Trainings
 from elastic_core.jobs.queue import JobContext, begin_job
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run
 from elastic_core.runs.training import train
@@ -123,13 +123,13 @@ def test_on_the_command_line_and_in_the_app(
     job = jobs.submit(config)
     assert begin_job(jobs.folder, job.id)
     worker.run_job(jobs, job, JobContext(job))
-    job = jobs.get(job.id)
+    job = jobs.get_job(job.id)
     assert job.state == "failed" and job.reason.startswith("memory ran out: reduce one of train.batch (32)")
-    monkeypatch.setattr("elastic_core.jobs.kinds.load", refuses)  # before there is anything to reduce
+    monkeypatch.setattr("elastic_core.jobs.job_kinds.load", refuses)  # before there is anything to reduce
     job = jobs.submit(config)
     assert begin_job(jobs.folder, job.id)
     worker.run_job(jobs, job, JobContext(job))
-    assert jobs.get(job.id).reason == NO_MEMORY
+    assert jobs.get_job(job.id).reason == NO_MEMORY
 
 
 # --- for once, really ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from elastic_core.data.reading import read_interactions
 from elastic_core.data.reading.archives import Upload
 from elastic_core.data.reading.time_columns import Undecided
 from elastic_core.errors import InputError
-from elastic_core.jobs.kinds import Trainings
+from elastic_core.jobs.job_kinds import Trainings
 from elastic_core.run_config import PlantedConfig
 from elastic_core.runs import WEIGHTS, Run
 from elastic_core.services.data import upload_store as uploads
@@ -224,8 +224,8 @@ def test_runs_and_trainings_on_data_are_seen_whatever_their_k_core(tmp_path: Pat
     Trainings(tmp_path).submit(dataclasses.replace(config, data=before.config))
     again, world = shelf.keep(outcome(k_core=3)), shelf.plant(WORLD)
     assert again.config != before.config
-    assert shelf.runs_on(again.id, tmp_path) == ["local-on-it"] and len(Trainings(tmp_path).needing(again.config)) == 1
-    assert shelf.runs_on(world.id, tmp_path) == [] and Trainings(tmp_path).needing(world.config) == []
+    assert shelf.runs_on(again.id, tmp_path) == ["local-on-it"] and len(Trainings(tmp_path).active_on_data(again.config)) == 1
+    assert shelf.runs_on(world.id, tmp_path) == [] and Trainings(tmp_path).active_on_data(world.config) == []
 
 
 def test_deleting_leaves_nothing_and_ids_are_never_paths(tmp_path: Path) -> None:

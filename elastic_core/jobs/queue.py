@@ -4,7 +4,7 @@
     checkpoints/jobs/worker.lock    held by the worker; the operating system frees it however the worker ends
     checkpoints/jobs/<id>/          what one job writes: log.txt, and its results where they belong to no run
 
-A kind of job is a subclass of `Queue` in kinds.py. A job that is running in the table while nobody holds the lock was
+A kind of job is a subclass of `Queue` in job_kinds.py. A job that is running in the table while nobody holds the lock was
 interrupted: its worker was killed, or the machine stopped. Every change is one transaction, so a kill at any moment leaves a
 table that is true.
 """
@@ -118,8 +118,8 @@ class Queue(Generic[AnyJob]):
     noun: ClassVar[str]  # its name in sentences
     act: ClassVar[public.Act]
     job_class: ClassVar[type[Job[Any]]] = Job
-    stops_at_once: ClassVar[bool] = True  # else the work looks at `JobContext.stop` and ends by itself
-    kept: ClassVar[int | None] = 20  # jobs that are over and stay in the list; None: until somebody removes them
+    stops_at_once: ClassVar[bool] = True  # else the work looks at `JobContext.is_stopping` and ends by itself
+    max_ended: ClassVar[int | None] = 20  # jobs that are over and stay in the list; None: until somebody removes them
 
     def __init__(self, root: Path | str = "checkpoints") -> None:
         self.root = Path(root).resolve()
@@ -128,30 +128,30 @@ class Queue(Generic[AnyJob]):
     # --- what a kind says ---------------------------------------------------------------------------------------------
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> Any:
+    def parse_request(cls, plain: dict[str, Any]) -> Any:
         """The request that a row holds. Raises InputError for one that cannot be done."""
         raise NotImplementedError
 
-    def work(self, job: AnyJob, context: "JobContext") -> str:
-        """Does the job, in the worker; returns what there is to say of its end. InputError: it failed for that reason."""
+    def do_work(self, job: AnyJob, context: "JobContext") -> str:
+        """Do the job, in the worker; return the reason of its end, which may be empty. InputError: it failed for that reason."""
         raise NotImplementedError
 
-    def done(self, request: Any) -> bool:
+    def has_result(self, request: Any) -> bool:
         """Whether the result of an interrupted job is there all the same. InputError where no result could be put there."""
         return False
 
     def can_resume(self, job: AnyJob) -> bool:
         return job.state in ("interrupted", "failed")
 
-    def forget(self, job: AnyJob) -> None:
+    def remove_unfinished(self, job: AnyJob) -> None:
         """Removes what only an unfinished job has, when it is discarded."""
 
-    def threads(self, request: Any) -> int:
+    def thread_count(self, request: Any) -> int:
         return 1
 
     # --- what people ask for ------------------------------------------------------------------------------------------
 
-    def add(self, make_request: Callable[[], dict[str, Any]]) -> AnyJob:
+    def add_job(self, make_request: Callable[[], dict[str, Any]]) -> AnyJob:
         """Queues a job and starts a worker if there is none, or returns the active job with the same request.
 
         `make_request` is called while nobody else can add a job. Raises InputError where it cannot make one, where the queue is
@@ -160,27 +160,27 @@ class Queue(Generic[AnyJob]):
         public.refuse_in_public(self.act)
         with open_table(self.folder, write=True) as table:
             plain = json.loads(json.dumps(make_request()))
-            request = self.read(plain)
-            jobs = self.all()
+            request = self.parse_request(plain)
+            jobs = self.list_jobs()
             for job in jobs:
                 if job.active and not job.stopping and job.plain == plain:
                     return job
             self._check_room(jobs)
-            values = (self.kind, json.dumps(plain), self.threads(request))
+            values = (self.kind, json.dumps(plain), self.thread_count(request))
             number = table.execute("INSERT INTO jobs (kind, request, threads) VALUES (?, ?, ?)", values).lastrowid
             over = [job for job in jobs if not job.active]
-            expired = over[: -self.kept or None] if self.kept is not None else []
+            expired = over[: -self.max_ended or None] if self.max_ended is not None else []
             table.executemany("DELETE FROM jobs WHERE id = ?", [(int(job.id),) for job in expired])
         for job in expired:
             with suppress(InputError, FileNotFoundError):
                 files.remove_folder(job.path, self.folder)
         start_next(self.root)
-        return self.get(f"{number:06}")
+        return self.get_job(f"{number:06}")
 
     def stop(self, job_id: str) -> None:
         """Takes a queued job from the queue; a running one ends, and what it has found so far stays."""
         public.refuse_in_public(self.act)
-        job = self.get(job_id)
+        job = self.get_job(job_id)
         with open_table(self.folder, write=True) as table:
             if table.execute("DELETE FROM jobs WHERE id = ? AND state = 'queued'", (int(job.id),)).rowcount == 0:
                 table.execute("UPDATE jobs SET stopping = 1 WHERE id = ? AND state = 'running'", (int(job.id),))
@@ -188,8 +188,8 @@ class Queue(Generic[AnyJob]):
     def resume(self, job_id: str) -> None:
         """Queues an interrupted or failed job once more; it goes on from what it has kept."""
         public.refuse_in_public(self.act)
-        self._check_room(self.all())
-        job = self.get(job_id)
+        self._check_room(self.list_jobs())
+        job = self.get_job(job_id)
         if not self.can_resume(job):
             raise InputError(f"the {self.noun} {job.id} is {job.state}; only an interrupted or failed one can be continued")
         with open_table(self.folder, write=True) as table:
@@ -202,12 +202,12 @@ class Queue(Generic[AnyJob]):
     def discard(self, job_id: str) -> None:
         """Removes a job that is not running, and its folder. One that cannot be read is removed alone."""
         public.refuse_in_public("deletion")
-        fault = next((fault for fault in self.unreadable() if fault.path.name == job_id), None)
+        fault = next((fault for fault in self.list_unreadable() if fault.path.name == job_id), None)
         if fault is None:
-            job = self.get(job_id)
+            job = self.get_job(job_id)
             if job.state in ("running", "not responding"):
                 raise InputError(f"the {self.noun} {job.id} is still running; stop it first")
-            self.forget(job)
+            self.remove_unfinished(job)
         path = self.folder / job_id if fault is None else fault.path
         with open_table(self.folder, write=True) as table:
             table.execute("DELETE FROM jobs WHERE id = ?", (int(job_id),))
@@ -216,29 +216,29 @@ class Queue(Generic[AnyJob]):
 
     # --- what is there ------------------------------------------------------------------------------------------------
 
-    def all(self) -> list[AnyJob]:
+    def list_jobs(self) -> list[AnyJob]:
         """Every job that can be read, oldest first."""
         return [job for job in self._read_rows() if not isinstance(job, files.UnreadableFolder)]
 
-    def unreadable(self) -> list[files.UnreadableFolder]:
+    def list_unreadable(self) -> list[files.UnreadableFolder]:
         """The jobs that cannot be read, and why."""
         return [job for job in self._read_rows() if isinstance(job, files.UnreadableFolder)]
 
-    def get(self, job_id: str) -> AnyJob:
+    def get_job(self, job_id: str) -> AnyJob:
         """Raises InputError if there is no such job: ids are looked up in the list, never made into paths."""
-        for job in self.all():
+        for job in self.list_jobs():
             if job.id == job_id:
                 return job
         raise InputError(f"there is no {self.noun} {job_id!r} any more")
 
-    def latest(self, state: State | None = None, **fields: Any) -> AnyJob | None:
+    def latest_job(self, state: State | None = None, **fields: Any) -> AnyJob | None:
         """The last job in this state, or in any, whose request has these fields."""
-        for job in reversed(self.all()):
+        for job in reversed(self.list_jobs()):
             if state in (None, job.state) and all(job.plain.get(name) == value for name, value in fields.items()):
                 return job
         return None
 
-    def run(self, name: str) -> Run:
+    def find_run(self, name: str) -> Run:
         """The run of a request: looked up in the list, never made into a path. Raises InputError."""
         run = next((run for run in list_runs(self.root) if run.name == name), None)
         if run is None:
@@ -251,8 +251,8 @@ class Queue(Generic[AnyJob]):
                 continue
             path = self.folder / f"{row['id']:06}"
             try:
-                plain, request = _parse_request(self.read, row["request"])
-                done = self.done(request)
+                plain, request = _parse_request(self.parse_request, row["request"])
+                done = self.has_result(request)
             except InputError as error:
                 yield files.UnreadableFolder(path, str(error))
                 continue
@@ -276,23 +276,23 @@ class JobContext:
         self.path.mkdir(parents=True, exist_ok=True)
         self._stop = threading.Event()
 
-    def tell(self, done: int, total: int, text: str) -> None:
+    def report_step(self, done: int, total: int, text: str) -> None:
         """How far it is, for a bar; one line for the log."""
-        self.log(f"{done}/{total} {text}")
-        self.say({"done": done, "of": total, "text": text})
+        self.print_line(f"{done}/{total} {text}")
+        self.write_progress({"done": done, "of": total, "text": text})
 
-    def say(self, progress: dict[str, Any]) -> None:
+    def write_progress(self, progress: dict[str, Any]) -> None:
         with suppress(InputError):  # a full disk is for the work to notice, when it writes its results
             update_job(self.path.parent, self.id, progress=json.dumps(progress))
 
-    def stop(self) -> bool:
+    def is_stopping(self) -> bool:
         """Whether somebody asked it to stop, or removed it; the worker's heartbeat looks every half second."""
         return self._stop.is_set()
 
     def request_stop(self) -> None:
         self._stop.set()
 
-    def log(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         with suppress(OSError):  # a full disk
             sys.stdout.write(line + "\n")
             sys.stdout.flush()

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from elastic_core.errors import NO_MEMORY, InputError, out_of_memory
 from elastic_core.jobs import queue
-from elastic_core.jobs.kinds import KINDS
+from elastic_core.jobs.job_kinds import KINDS
 from elastic_core.jobs.queue import STOPPED, Job, JobContext, Queue, State
 from elastic_core.machine import keep_memory
 
@@ -53,7 +53,7 @@ def _find_job(root: Path, job_id: str) -> tuple[Queue[Any], Job[Any]] | None:
         return None
     jobs = KINDS[row["kind"]](root)
     try:
-        return jobs, jobs.get(job_id)
+        return jobs, jobs.get_job(job_id)
     except InputError as error:
         if queue.begin_job(root / "jobs", job_id):
             queue.end_job(root / "jobs", job_id, "failed", str(error))
@@ -71,7 +71,7 @@ def _run_in_worker(jobs: Queue[Any], job: Job[Any], lock: FileLock) -> bool:
         if not queue.begin_job(jobs.folder, job.id):
             return True
     except (InputError, OSError) as error:
-        context.log(f"{job.id} cannot begin: {error}")
+        context.print_line(f"{job.id} cannot begin: {error}")
         return False
     over = threading.Event()
     heartbeat = threading.Thread(target=_send_heartbeat, args=(jobs, context, lock, over), daemon=True)
@@ -86,9 +86,9 @@ def _run_in_worker(jobs: Queue[Any], job: Job[Any], lock: FileLock) -> bool:
 
 def run_job(jobs: Queue[Any], job: Job[Any], context: JobContext) -> None:
     """Does the work of a job that has begun and says how it ended, whatever happens."""
-    torch.set_num_threads(jobs.threads(job.request))
+    torch.set_num_threads(jobs.thread_count(job.request))
     try:
-        reason = jobs.work(job, context)
+        reason = jobs.do_work(job, context)
     except InputError as error:
         _end_work(context, "failed", str(error))
     except Exception as error:  # whatever it was belongs on the page, and the next job must start
@@ -108,7 +108,7 @@ def _send_heartbeat(jobs: Queue[Any], context: JobContext, lock: FileLock, over:
             rows = queue.read_rows(jobs.folder) if listed else []
             if not any(f"{row['id']:06}" == context.id and not row["stopping"] for row in rows):
                 context.request_stop()
-        if jobs.stops_at_once and context.stop() and not over.is_set():
+        if jobs.stops_at_once and context.is_stopping() and not over.is_set():
             with suppress(InputError, OSError):
                 _end_work(context, "stopped", STOPPED)
             with suppress(Exception):
@@ -118,7 +118,7 @@ def _send_heartbeat(jobs: Queue[Any], context: JobContext, lock: FileLock, over:
 
 
 def _end_work(context: JobContext, state: State, reason: str) -> None:
-    context.log(f"{state}: {reason}")
+    context.print_line(f"{state}: {reason}")
     (context.path / SPARE).unlink(missing_ok=True)
     queue.end_job(context.path.parent, context.id, state, reason)
 

@@ -4,7 +4,7 @@ It takes a pass over everybody, so it is a job in the background, and its rows a
 
 from pathlib import Path
 
-from elastic_core.jobs.kinds import Meanings
+from elastic_core.jobs.job_kinds import Meanings
 from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
 from elastic_core.services.evidence.meaning import MeaningRow
@@ -23,7 +23,7 @@ def meaning_row(run: Run, key: str) -> MeaningRow | None:
     if row is None:
         queue = Meanings(page_context.RUNS)
         job_bar.offer_job(
-            queue, queue.latest(**queue.about(run)), (run,), key,
+            queue, queue.latest_job(**queue.make_request(run)), (run,), key,
             "Not measured for this run: do its experts follow interests?", "Measure it now",
             "In the background, ten seconds to a minute; kept for everybody. You may leave the page.",
         )  # fmt: skip

@@ -81,7 +81,7 @@ def offer_job(
 
 def _draw_bars(queue: Queue[Any], ids: tuple[str, ...], key: str, title: Callable[[Any], str]) -> None:
     problem = start_next_job(queue)
-    active = [job for job in queue.all() if job.id in ids and job.active]
+    active = [job for job in queue.list_jobs() if job.id in ids and job.active]
     if len(active) < len(ids):
         st.rerun(scope="app")
     for job in active:

@@ -4,7 +4,7 @@ from typing import Any
 
 import streamlit as st
 
-from elastic_core.jobs.kinds import Studies
+from elastic_core.jobs.job_kinds import Studies
 from elastic_core.jobs.queue import Job
 from elastic_core.run_config import DataConfig
 from elastic_core.study import sheet
@@ -27,10 +27,10 @@ def show_study() -> None:
     data = choices[left.selectbox("Data to study", list(choices), key="dat_study")]
     minutes = float(number_input("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=right, help="For all of it"))
     queue = Studies(page_context.RUNS)
-    last = queue.of(data)
+    last = queue.latest_study(data)
     _offer_study(queue, last, data, minutes)
     request = last.request if last is not None else StudyAsked(data, minutes)
-    if (answer := queue.answer(request)) is not None:
+    if (answer := queue.read_answer(request)) is not None:
         _show_answer(answer)
 
 

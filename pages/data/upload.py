@@ -12,7 +12,7 @@ from elastic_core.data.reading.archives import Upload
 from elastic_core.data.reading.reader import RawTable, Table
 from elastic_core.data.reading.time_columns import Dates, Undecided
 from elastic_core.errors import InputError
-from elastic_core.jobs.kinds import Trainings
+from elastic_core.jobs.job_kinds import Trainings
 from elastic_core.services import public
 from elastic_core.services.data import upload_store as uploads
 from elastic_core.services.data.upload_store import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, FileOutcome, StoredData, UploadStore
@@ -243,7 +243,7 @@ def _offer_deletion(entry: StoredData) -> None:
         runs = upload_store().runs_on(entry.id, page_context.RUNS)
         if runs and entry.kind == "file":
             panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(page_context.escape_markdown, runs))}.")
-        if waiting := [job.run.name for job in Trainings(page_context.RUNS).needing(entry.config)]:
+        if waiting := [job.run.name for job in Trainings(page_context.RUNS).active_on_data(entry.config)]:
             panel.warning(
                 f"Trainings that wait or run need it and would fail: {', '.join(map(page_context.escape_markdown, waiting))}."
             )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from elastic_core.jobs.kinds import Ablations
+from elastic_core.jobs.job_kinds import Ablations
 from elastic_core.memory.routing import Routing
 from elastic_core.services.edits import Edits
 from elastic_core.services.experts import ablation, expert_users, items, knobs, overview, steering
@@ -123,7 +123,7 @@ def turned_list(of: Subject, user: int, edits: Edits, keep_seen: bool) -> Turned
 
 def all_effects(of: Subject) -> pd.DataFrame | None:
     """Return the effect of removing each expert, if somebody has had it computed."""
-    return Ablations(page_context.RUNS).effects(of.run, of.dataset.hash)
+    return Ablations(page_context.RUNS).read_effects(of.run, of.dataset.hash)
 
 
 @cached_resource(1)

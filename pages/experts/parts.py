@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from elastic_core.jobs.kinds import Ablations
+from elastic_core.jobs.job_kinds import Ablations
 from elastic_core.services.experts import ablation, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts.items import PushedItems
@@ -50,9 +50,14 @@ def every(of: Subject, *_: int) -> list[str]:
     elif of.traffic.experts.shape[1] > 1:
         passes, asked = Ablations(page_context.RUNS), (of.run, of.dataset.hash)
         job_bar.offer_job(
-            passes, passes.latest(**passes.about(*asked)), asked, "exp_all", TEXT("NOT_MEASURED"), "Remove each and measure",
+            passes,
+            passes.latest_job(**passes.make_request(*asked)),
+            asked,
+            "exp_all",
+            TEXT("NOT_MEASURED"),
+            "Remove each and measure",
             "Adds a column: the change of NDCG@10. In the background, for everybody.",
-        )  # fmt: skip
+        )
     return doubts
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from elastic_core.jobs.kinds import Maps
+from elastic_core.jobs.job_kinds import Maps
 from elastic_core.services.map import layouts
 from elastic_core.services.map import picture as pictures
 from elastic_core.services.map import trust as trusting
@@ -32,7 +32,7 @@ def compute_map() -> Map:
 def watch_maps() -> None:
     """The maps that are being computed, if any are; the page is drawn anew once when one ends."""
     maps = Maps(page_context.RUNS)
-    active = [job for job in maps.all() if job.active]
+    active = [job for job in maps.list_jobs() if job.active]
     job_bar.show_bars(maps, active, "map_watch", lambda job: f"Map of {page_context.escape_markdown(job.request.title)}")
     if any(not job.share for job in active):
         st.caption(sentences.TEXT("FIRST_TIME"))
@@ -41,7 +41,7 @@ def watch_maps() -> None:
 def offer_map(experts: np.ndarray) -> None:
     """Says that a layout is missing, and how to get it."""
     maps = Maps(page_context.RUNS)
-    last = maps.latest(run=context.run.name, neighbours=settings.neighbours, distance=settings.distance)
+    last = maps.latest_job(run=context.run.name, neighbours=settings.neighbours, distance=settings.distance)
     if last is not None and last.active:
         st.info(sentences.TEXT("UNTIL"))
         return

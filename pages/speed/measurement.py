@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.jobs.kinds import Measurement, Measurements
+from elastic_core.jobs.job_kinds import Measurement, Measurements
 from elastic_core.services.speed import costs, curves, measure
 from elastic_core.services.speed.plan import Plan, all_systems
 from pages.components import job_bar, page_context, page_elements
@@ -51,7 +51,7 @@ def submit_plan(wanted: Plan) -> None:
 def show_panel() -> Measurement | None:
     """Controls, button and progress; returns the measurement of this machine that answers."""
     jobs = Measurements(page_context.RUNS)
-    latest, shown = jobs.latest(), jobs.shown()
+    latest, shown = jobs.latest_job(), jobs.last_with_rows()
     active = latest is not None and latest.active
     with st.expander("Measure on this machine", icon=":material/timer:", expanded=active, key="spd_panel"):
         wanted = choose_plan()

@@ -40,14 +40,14 @@ def reading_a_history() -> None:
         source = choose_one("Numbers", SOURCES, key="spd_source")
         table = shipped_passes(file)
         if source == curves.MEASURED:
-            table = measurement.latencies() if measurement else table[:0]
+            table = measurement.read_latencies() if measurement else table[:0]
         table, column = reading.choose_shape(table)
     with heading:
         if table.empty:
             st.info(TEXT("nothing measured" if source == curves.MEASURED else "nothing shipped"))
         else:
-            if source == curves.MEASURED and measurement and measurement.cut:
-                st.warning(measurement.cut)
+            if source == curves.MEASURED and measurement and measurement.gap_text:
+                st.warning(measurement.gap_text)
             say_where(table, source)
             if source == curves.SHIPPED and (card := graphics_card(page_context.RUNS, file)):
                 st.markdown(TEXT("graphics card", **card))
@@ -62,7 +62,7 @@ def one_new_event() -> None:
     source = choose_one("Numbers", SOURCES, key="spd_source")
     table = shipped_events(file)
     if source == curves.MEASURED:
-        table = measurement.events() if measurement else table[:0]
+        table = measurement.read_new_events() if measurement else table[:0]
     say_where(table, source)
     if table.empty:
         st.info(TEXT("nothing measured" if source == curves.MEASURED else "nothing shipped"))

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from elastic_core.jobs.kinds import Training, Trainings
+from elastic_core.jobs.job_kinds import Training, Trainings
 from elastic_core.jobs.queue import worker_alive
-from elastic_core.jobs.watching import watch_training
+from elastic_core.jobs.training_watch import watch_training
 from elastic_core.services import public
 from elastic_core.services.train import run_table
 from pages.components import job_bar, page_context, page_elements, plot
@@ -19,7 +19,7 @@ def show_jobs() -> None:
     """Draws the jobs, again every few seconds while one is active; the whole page once when one changes its state."""
     jobs = Trainings(page_context.RUNS)
     job_bar.start_next_job(jobs)
-    listed = jobs.all()
+    listed = jobs.list_jobs()
     drawn, active = {job.id: job.state for job in listed}, any(job.active for job in listed)
     st.fragment(_show_jobs, run_every=EVERY if active else None, key="train_live")(drawn)
 
@@ -27,8 +27,8 @@ def show_jobs() -> None:
 def show_status_line() -> None:
     """For who opens the page: that something goes on, or is done, further down, below the button that starts it."""
     jobs = Trainings(page_context.RUNS)
-    active = [job for job in jobs.all() if job.active]
-    done = jobs.ended()
+    active = [job for job in jobs.list_jobs() if job.active]
+    done = jobs.last_tested()
     if active:
         more = f" {len(active) - 1} more waiting." if len(active) > 1 else ""
         st.markdown(
@@ -40,7 +40,7 @@ def show_status_line() -> None:
 
 def show_heading() -> None:
     """Where the status line leads."""
-    if Trainings(page_context.RUNS).all():
+    if Trainings(page_context.RUNS).list_jobs():
         st.header("Trainings", anchor="now")
 
 
@@ -62,13 +62,15 @@ def show_curves(job: Training) -> None:
 def _show_jobs(drawn: dict[str, str]) -> None:
     jobs = Trainings(page_context.RUNS)
     problem = job_bar.start_next_job(jobs)
-    listed = jobs.all()
+    listed = jobs.list_jobs()
     if {job.id: job.state for job in listed} != drawn:
         st.rerun(scope="app")
     if problem:
         st.error(f"No training can begin now: {escape_markdown(problem)}.")
     job_bar.show_refusal(jobs)
-    page_elements.show_unreadable_folders(jobs.unreadable(), "no training", "train_odd", lambda name: call_queue("discard", name))
+    page_elements.show_unreadable_folders(
+        jobs.list_unreadable(), "no training", "train_odd", lambda name: call_queue("discard", name)
+    )
     for job in listed:
         if job.state in ("running", "not responding"):
             _show_running(job)

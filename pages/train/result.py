@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.jobs.kinds import Training, Trainings
+from elastic_core.jobs.job_kinds import Training, Trainings
 from elastic_core.results.baselines import ONLY_UNSEEN
 from elastic_core.services import public
 from elastic_core.services.person import user_lookup
@@ -19,7 +19,7 @@ OPEN = "train_opens"
 
 
 def show_result() -> None:
-    job = Trainings(page_context.RUNS).ended()
+    job = Trainings(page_context.RUNS).last_tested()
     if job is None:
         return
     try:

@@ -5,7 +5,7 @@ import json
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.jobs.kinds import PREFIX, Trainings
+from elastic_core.jobs.job_kinds import PREFIX, Trainings
 from elastic_core.runs import EVENTS, Run, unreadable_runs
 from elastic_core.services import public
 from elastic_core.services.train import presets, run_table
@@ -114,7 +114,7 @@ def _delete_run(name: str, known: list[Run]) -> None:
     """Who is looking at it looks at the run next that the app would open with."""
     context = page_context.current_context()
     try:
-        Trainings(page_context.RUNS).remove(name)
+        Trainings(page_context.RUNS).delete_run(name)
     except InputError as error:
         st.session_state[LAST_OUTCOME] = (False, f"{page_context.escape_markdown(error)}.")
         return

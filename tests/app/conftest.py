@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from visits import visit
 
 from elastic_core.data import Dataset
-from elastic_core.jobs.kinds import Meanings
+from elastic_core.jobs.job_kinds import Meanings
 from elastic_core.jobs.queue import JobContext, begin_job, end_job
 from pages.components import page_context
 
@@ -36,10 +36,10 @@ def work_done(app_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], N
 
     def work() -> None:
         queue = Meanings(app_runs)
-        (job,) = queue.all()
+        (job,) = queue.list_jobs()
         assert begin_job(job.path.parent, job.id)
-        queue.work(job, JobContext(job))
-        assert queue.get(job.id).share == 1.0, "the bar came to its end"
+        queue.do_work(job, JobContext(job))
+        assert queue.get_job(job.id).share == 1.0, "the bar came to its end"
         end_job(job.path.parent, job.id, "finished", "")
 
     return work

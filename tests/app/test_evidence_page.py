@@ -14,7 +14,7 @@ from ranked_runs import meaning_row, write_ranked_runs
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import load
-from elastic_core.jobs.kinds import Meanings
+from elastic_core.jobs.job_kinds import Meanings
 from elastic_core.jobs.queue import JobContext, begin_job, end_job
 from elastic_core.results import baselines
 from elastic_core.results.baselines import BaselineComparison, BaselineRow
@@ -53,13 +53,13 @@ def test_the_memory_is_measured_on_demand_and_never_in_public(
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     asked = Meanings(app_runs)
     app = healthy(opened(PAGE, run="tiny").button(key="lrn_measure").click().run())
-    (job,) = asked.all()
+    (job,) = asked.list_jobs()
     other = opened(PAGE, run="tiny")  # another visitor sees the same job
     for each in (app, other):
         assert not [button for button in each.button if button.key == "lrn_measure"]
         assert [button.label for button in each.button if button.key == f"lrn_measure_watch_stop_{job.id}"] == ["Cancel"]
     assert begin_job(job.path.parent, job.id)
-    assert asked.work(job, JobContext(job)) == ""
+    assert asked.do_work(job, JobContext(job)) == ""
     end_job(job.path.parent, job.id, "finished", "")
     app = healthy(other.run())
     assert "finds 50% of the person’s experts again" in said(app) and "beyond the stranger; trained once" in said(app).replace(

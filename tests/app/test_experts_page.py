@@ -8,7 +8,7 @@ from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
 from elastic_core.data import Dataset
-from elastic_core.jobs.kinds import Ablations
+from elastic_core.jobs.job_kinds import Ablations
 from elastic_core.jobs.queue import JobContext, begin_job, end_job
 from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
@@ -102,11 +102,11 @@ def test_every_expert_measured_on_demand(opened: Open, load: np.ndarray, monkeyp
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     press(app, "Remove each and measure")
     passes = Ablations(page_context.RUNS)
-    (job,) = passes.all()
+    (job,) = passes.list_jobs()
     assert "exp_all" not in [button.key for button in app.button] and "d_ndcg" not in frame(app, "people_genre")  # type: ignore[operator]
     assert begin_job(job.path.parent, job.id)
-    passes.work(job, JobContext(job))
-    assert passes.get(job.id).text == "Removing every expert from its people" and passes.get(job.id).share > 0.5
+    passes.do_work(job, JobContext(job))
+    assert passes.get_job(job.id).text == "Removing every expert from its people" and passes.get_job(job.id).share > 0.5
     end_job(job.path.parent, job.id, "finished", "")
     healthy(app.run())
     table = frame(app, "people_genre")

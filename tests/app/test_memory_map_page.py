@@ -10,7 +10,7 @@ import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.jobs.kinds import Maps
+from elastic_core.jobs.job_kinds import Maps
 from elastic_core.runs import Run
 from elastic_core.services.map import compute
 from elastic_core.services.map import layouts as projection
@@ -62,10 +62,10 @@ def test_umap_comes_from_the_store_and_is_offered_where_it_is_missing(
     healthy(app.run())
     assert "is not stored for this run yet" in said(app) and "three random starts agree" not in said(app)
     press(app, "Compute it")
-    (asked,) = Maps(app_runs).all()
+    (asked,) = Maps(app_runs).list_jobs()
     assert asked.state == "queued" and asked.request.settings == Settings(5, 0.0) and "You see PCA until it is there" in said(app)
     press(app, "Cancel")
-    assert Maps(app_runs).all() == [] and "is not stored for this run yet" in said(app)
+    assert Maps(app_runs).list_jobs() == [] and "is not stored for this run yet" in said(app)
 
 
 def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:

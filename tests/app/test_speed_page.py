@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from elastic_core.bench.latency import Setting, measure_latency
 from elastic_core.bench.rows import write_rows
-from elastic_core.jobs.kinds import Measurements
+from elastic_core.jobs.job_kinds import Measurements
 from elastic_core.jobs.queue import begin_job, end_job
 from elastic_core.services.speed import costs, curves
 from elastic_core.services.speed.plan import Plan
@@ -54,14 +54,14 @@ def test_the_button_starts_one_measurement_and_cancel_reaches_it(
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda root, job_id, threads: started.append(job_id))
     app = opened(PAGE, spd_k="4", spd_repeats="5")
     app = press(app, "Start measuring")
-    (found,) = Measurements(app_runs).all()
+    (found,) = Measurements(app_runs).list_jobs()
     assert len(started) == 1 and found.request.k == 4 and found.request.repeats == 5 and found.state == "queued"
     assert app.button(key="spd_start").disabled and app.segmented_control(key="spd_source").value == curves.MEASURED
     press(app, "Cancel")
-    assert Measurements(app_runs).all() == [] and not app.button(key="spd_start").disabled
+    assert Measurements(app_runs).list_jobs() == [] and not app.button(key="spd_start").disabled
     press(app, "Start measuring")
-    assert len(Measurements(app_runs).all()) == 1 and app.button(key="spd_start").disabled
-    assert Measurements(app_runs / "other").latest() is None
+    assert len(Measurements(app_runs).list_jobs()) == 1 and app.button(key="spd_start").disabled
+    assert Measurements(app_runs / "other").latest_job() is None
 
 
 def test_a_measurement_that_failed_hides_no_answer_and_one_that_was_cut_says_so(
@@ -76,7 +76,7 @@ def test_a_measurement_that_failed_hides_no_answer_and_one_that_was_cut_says_so(
         if state != "failed":
             job.path.mkdir()
             shutil.copy(app_runs / "benchmarks.csv", job.path / "rows.csv")
-        found = all_of_them.shown()
+        found = all_of_them.last_with_rows()
         assert found is not None and found.state == ("stopped" if state == "stopped" else "finished")
         words = said(opened(PAGE, spd_source=curves.MEASURED))
         assert ("cancelled: 3 of 4 lengths" in words) == (state == "stopped")

@@ -7,7 +7,7 @@ import pytest
 from driving import charts, press, said
 from streamlit.testing.v1 import AppTest
 
-from elastic_core.jobs.kinds import Studies
+from elastic_core.jobs.job_kinds import Studies
 from elastic_core.jobs.queue import JobContext, begin_job
 from elastic_core.run_config import PlantedConfig
 from elastic_core.services.data.upload_store import UploadStore
@@ -29,7 +29,7 @@ def test_a_study_goes_from_the_button_to_its_answer(
     app.number_input(key="dat_minutes").set_value(1).run()
     press(app, "Study these data")
     queue = Studies(app_runs)
-    (job,) = queue.all()
+    (job,) = queue.list_jobs()
     assert job.state == "queued" and job.request.data == kept.config and job.request.minutes == 1.0
     assert queue.submit(kept.config, 1.0).id == job.id, "who asks for the same waits for it"
 
@@ -37,15 +37,15 @@ def test_a_study_goes_from_the_button_to_its_answer(
         def __post_init__(self) -> None:
             self.probe = lambda config, data: Probe(0.1, 0.05, 0.1)
 
-    monkeypatch.setattr("elastic_core.jobs.kinds.Study", Short)
+    monkeypatch.setattr("elastic_core.jobs.job_kinds.Study", Short)
     monkeypatch.setattr(conduct.plan, "CHOICES", ((2, ("last",)),))
     monkeypatch.setattr(conduct.plan, "KEPT", 0.1)
     monkeypatch.setattr(conduct.plan, "FLOOR", 0.1)
     assert begin_job(job.path.parent, job.id)
-    queue.work(job, JobContext(job))
-    progress = queue.get(job.id).progress
+    queue.do_work(job, JobContext(job))
+    progress = queue.get_job(job.id).progress
     assert 0 < progress["done"] <= progress["of"] and progress["text"].endswith(" left")
-    assert queue.get(job.id).state == "finished", "its answer is there, whatever its last word"
+    assert queue.get_job(job.id).state == "finished", "its answer is there, whatever its last word"
 
     app = opened(PAGE, **address)
     app.selectbox(key="dat_study").set_value(kept.label).run()
@@ -53,9 +53,9 @@ def test_a_study_goes_from_the_button_to_its_answer(
     for question in ("How far back does history help?", "Do experts of one’s own pay?", "What to try next?"):
         assert question in text
     assert len(charts(app)) >= 2 and all(chart.data for chart in charts(app))
-    answer = queue.answer(job.request)
+    answer = queue.read_answer(job.request)
     assert answer is not None and len(answer["sections"]) == 9
-    (queue.path(job.request) / conduct.ANSWER).write_text('{"sections": [{"key": "<b>"}], "minutes": 1, "seconds": 2}')
-    assert queue.answer(job.request) is None, "a file that no study writes is no answer"
+    (queue.study_folder(job.request) / conduct.ANSWER).write_text('{"sections": [{"key": "<b>"}], "minutes": 1, "seconds": 2}')
+    assert queue.read_answer(job.request) is None, "a file that no study writes is no answer"
     app.run()
     assert not app.exception and "What to try next?" not in said(app)

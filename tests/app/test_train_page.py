@@ -16,7 +16,7 @@ from elastic_core import recipes
 from elastic_core.__main__ import main
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.jobs.kinds import Trainings
+from elastic_core.jobs.job_kinds import Trainings
 from elastic_core.jobs.queue import begin_job, end_job
 from elastic_core.results import baselines
 from elastic_core.results.baselines import BaselineComparison, BaselineRow
@@ -67,7 +67,7 @@ def test_it_says_what_it_will_cost_before_anything_starts(root: Path) -> None:
     at = page(train_seed="7")
     assert "from start to tested" in texts(at.info) and "parameters" in texts(at.info)
     assert at.number_input(key="train_seed").value == 7, "the seed is in the link"
-    assert Trainings(root).all() == []
+    assert Trainings(root).list_jobs() == []
     assert list(at.dataframe[0].value["run"]) == [DONE]
     assert int(at.dataframe[0].value["people"][0]) > 0
 
@@ -103,14 +103,14 @@ def test_the_start_button_queues_what_is_on_the_page(root: Path) -> None:
     at = page(train_seed="7", train_model="SASRec")
     well(at.text_input(key="train_name").set_value("mine").run())
     well(at.button(key="train_start").click().run())
-    (job,) = Trainings(root).all()
+    (job,) = Trainings(root).list_jobs()
     assert (job.run.name, job.config.model.name, job.config.train.seed) == ("local-mine", "sasrec", 7)
     assert job.config.train.minutes == 0.5
     assert "local-mine" in texts(at.markdown)
     well(at.button(key="train_start").click().run())
     assert "already" in texts(at.error), "a name that is taken is one sentence"
     well(at.button(key=f"train_out_{job.id}").click().run())
-    assert Trainings(root).all() == []
+    assert Trainings(root).list_jobs() == []
 
 
 def test_settings_that_cannot_work_are_one_sentence_and_cannot_be_started(root: Path) -> None:
@@ -137,7 +137,7 @@ def test_another_objective_brings_the_boxes_of_its_own_settings(root: Path) -> N
     well(at.number_input(key="train_set_objective.prefixes_per_user").set_value(7).run())
     assert "absent → 7" in texts(at.caption)
     well(at.button(key="train_start").click().run())
-    (job,) = Trainings(root).all()
+    (job,) = Trainings(root).list_jobs()
     asked = job.config.to_dict()["objective"]
     assert (asked["name"], asked["prefixes_per_user"]) == ("last", 7)
     at = page(**{"train_set_objective.name": "last", "train_set_objective.prefixes_per_user": "5"})
@@ -153,28 +153,28 @@ def test_change_one_thing(root: Path) -> None:
     well(at.button(key="train_start").click().run())
     before = json.loads((root / DONE / CONFIG).read_text())
     before["model"]["side"] = 16
-    assert Trainings(root).all()[0].config.to_dict() == before
+    assert Trainings(root).list_jobs()[0].config.to_dict() == before
 
 
 def test_an_interrupted_training_can_be_continued_or_discarded(root: Path) -> None:
     at = page()
     well(at.button(key="train_start").click().run())
-    (job,) = Trainings(root).all()
+    (job,) = Trainings(root).list_jobs()
     assert begin_job(job.path.parent, job.id)
     well(at.run())
     assert "was interrupted" in texts(at.warning)
     well(at.button(key=f"train_resume_{job.id}").click().run())
-    assert Trainings(root).get(job.id).state == "queued"
+    assert Trainings(root).get_job(job.id).state == "queued"
     assert begin_job(job.path.parent, job.id)
     well(at.run())
     well(at.button(key=f"train_discard_{job.id}").click().run())
-    assert Trainings(root).all() == []
+    assert Trainings(root).list_jobs() == []
 
 
 def test_a_failed_training_shows_its_reason(root: Path) -> None:
     at = page()
     well(at.button(key="train_start").click().run())
-    (job,) = Trainings(root).all()
+    (job,) = Trainings(root).list_jobs()
     assert begin_job(job.path.parent, job.id)
     end_job(job.path.parent, job.id, "failed", "the disk is full")
     well(at.run())
@@ -184,14 +184,14 @@ def test_a_failed_training_shows_its_reason(root: Path) -> None:
 def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     at = page(user="5")
     well(at.button(key="train_start").click().run())
-    (job,) = Trainings(root).all()
+    (job,) = Trainings(root).list_jobs()
     shutil.copytree(root / DONE, job.run.path)
     assert begin_job(job.path.parent, job.id)
     end_job(job.path.parent, job.id, "finished", "all epochs done")
     well(at.run())
     assert f"Trained and tested: {job.run.name}" in texts(at.subheader) and "was not judged" in texts(at.caption)
     well(at.button(key=f"train_judge_{job.id}").click().run())
-    assert Trainings(root).get(job.id).state == "queued", "what is left of it is done in the background"
+    assert Trainings(root).get_job(job.id).state == "queued", "what is left of it is done in the background"
     assert begin_job(job.path.parent, job.id)
     end_job(job.path.parent, job.id, "finished", "all epochs done")
     row = BaselineRow("Co-<b>occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)
@@ -205,7 +205,7 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     assert f"serve-model {place}" in texts(at.code) and f"open_run({place!r})" in texts(at.code)
     assert "Open this run" in [b.label for b in at.button], "the person on the left is of other data"
     well(at.button(key=f"train_again_{job.id}").click().run())
-    assert [j.config.train.seed for j in Trainings(root).all()] == [0, 1]
+    assert [j.config.train.seed for j in Trainings(root).list_jobs()] == [0, 1]
     well(at.button(key=f"train_away_{job.id}").click().run())
     assert "Trained and tested" not in texts(at.subheader) and job.run.finished
 
@@ -243,12 +243,12 @@ def test_a_run_of_ones_own_is_deleted_and_who_looked_at_it_looks_at_another(root
     assert "local-other is deleted" in texts(at.success) and not (root / "local-other").exists()
     assert at.session_state[page_context.CONTEXT].run.name == DONE
     well(at.button(key="train_start").click().run())  # a training that waits
-    (job,) = Trainings(root).all()
+    (job,) = Trainings(root).list_jobs()
     with pytest.raises(InputError, match="only runs that were trained here"):
-        Trainings(root).remove("../" + DONE)
+        Trainings(root).delete_run("../" + DONE)
     shutil.copytree(root / DONE, job.run.path)
     with pytest.raises(InputError, match="is not over"):
-        Trainings(root).remove(job.run.name)
+        Trainings(root).delete_run(job.run.name)
 
 
 def test_the_first_run_can_be_trained_where_there_is_none(root: Path) -> None:
@@ -256,7 +256,7 @@ def test_the_first_run_can_be_trained_where_there_is_none(root: Path) -> None:
     at = page()
     assert "No run yet" in texts(at.info)
     well(at.button(key="train_start").click().run())
-    assert [job.run.name for job in Trainings(root).all()] == ["local-elastic-planted"]
+    assert [job.run.name for job in Trainings(root).list_jobs()] == ["local-elastic-planted"]
 
 
 def test_curves_are_one_line_a_run_with_a_sentence_for_each(trained: Path) -> None:

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from elastic_core import recipes
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.jobs.kinds import Trainings
+from elastic_core.jobs.job_kinds import Trainings
 from elastic_core.jobs.queue import open_table
 from elastic_core.runs import Run, list_runs, unreadable_runs
 from elastic_core.services.data.upload_store import UploadStore, check_upload, open_upload, preprocess_upload
@@ -193,11 +193,11 @@ def test_a_job_that_cannot_be_read(tiny_runs: Path, tmp_path: Path, monkeypatch:
     request, part = JOBS[kind]
     with open_table(jobs.folder, write=True) as table:
         table.execute("INSERT INTO jobs (kind, request, threads) VALUES ('train', ?, 1)", (json.dumps(request),))
-    assert [job.run.name for job in jobs.all()] == ["local-good"]
-    (fault,) = jobs.unreadable()
+    assert [job.run.name for job in jobs.list_jobs()] == ["local-good"]
+    (fault,) = jobs.list_unreadable()
     is_one_sentence(fault.reason, part)
     jobs.discard(fault.path.name)
-    assert (root / "victim").is_dir() and not jobs.unreadable() and len(jobs.all()) == 1
+    assert (root / "victim").is_dir() and not jobs.list_unreadable() and len(jobs.list_jobs()) == 1
 
 
 # --- uploads -----------------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from elastic_core import recipes
 from elastic_core.commands import main
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.jobs import kinds, queue, worker
-from elastic_core.jobs.kinds import Trainings
+from elastic_core.jobs import job_kinds, queue, worker
+from elastic_core.jobs.job_kinds import Trainings
 from elastic_core.jobs.queue import begin_job, end_job, open_table, start_next
 from elastic_core.runs import EVENTS, Run
 from elastic_core.runs.training import train
@@ -167,10 +167,10 @@ def test_a_hundred_jobs_and_two_servers_on_one_checkout(jobs: Trainings, started
     began = time.process_time()
     for server in (jobs, other) * 5:
         start_next(server.root)
-        assert len(server.all()) == 120
+        assert len(server.list_jobs()) == 120
     assert time.process_time() - began < 10 and len(started) == 1, "one worker is on its way, and no second is started"
-    order = [job.id for job in jobs.all()]
-    assert order == sorted(order) == [job.id for job in other.all()]
+    order = [job.id for job in jobs.list_jobs()]
+    assert order == sorted(order) == [job.id for job in other.list_jobs()]
     for job_id in order[-20:]:  # a worker takes the first, does it and ends: always the oldest
         with open_table(jobs.folder, write=True) as table:
             table.execute("DELETE FROM worker")
@@ -178,7 +178,7 @@ def test_a_hundred_jobs_and_two_servers_on_one_checkout(jobs: Trainings, started
         start_next(jobs.root)
         assert started[-1] == job_id and begin_job(jobs.folder, job_id)
         end_job(jobs.folder, job_id, "finished", "")
-    assert {job.state for job in other.all()} == {"finished"}
+    assert {job.state for job in other.list_jobs()} == {"finished"}
 
 
 @pytest.mark.parametrize("level", [0, 100, 400])
@@ -189,16 +189,16 @@ def test_a_queue_on_a_full_disk_says_so_and_keeps_its_jobs(
     left(level)
     with pytest.raises(InputError, match="cannot be written"):
         jobs.submit(CONFIG, "another")
-    assert [listed.id for listed in jobs.all()] == [job.id], "the list can be read all the same"
+    assert [listed.id for listed in jobs.list_jobs()] == [job.id], "the list can be read all the same"
     left(None)
-    assert [listed.id for listed in jobs.all()] == [job.id] and not jobs.unreadable()
+    assert [listed.id for listed in jobs.list_jobs()] == [job.id] and not jobs.list_unreadable()
     assert jobs.submit(CONFIG, "another").run.name == "local-another"
 
 
 def work_on_a_full_disk(root: Path, job: str, begun: bool) -> None:
     """Runs in a child process: its files may have 20 bytes, or 1,000 from when its training has begun until it gives up what it
     has put aside."""
-    usual, unlink = kinds.train, Path.unlink
+    usual, unlink = job_kinds.train, Path.unlink
 
     def full(*given: Any, **more: Any) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
@@ -209,7 +209,7 @@ def work_on_a_full_disk(root: Path, job: str, begun: bool) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, resource.RLIM_INFINITY))
         unlink(path, missing_ok)
 
-    kinds.train, Path.unlink = full, give_up  # type: ignore[assignment,method-assign]
+    job_kinds.train, Path.unlink = full, give_up  # type: ignore[assignment,method-assign]
     queue.start_worker = lambda *given: (root / "spawned").touch()  # type: ignore[assignment]
     if not begun:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
@@ -224,10 +224,10 @@ def test_a_worker_whose_disk_is_full(jobs: Trainings, children: Any, begun: bool
     job = jobs.submit(CONFIG)
     code, _, err = Forked(children, work_on_a_full_disk, jobs.root, job.id, begun, folder=jobs.root).ended()
     assert code == 0 and "Traceback" not in err, err
-    after = jobs.get(job.id)
+    after = jobs.get_job(job.id)
     if begun:
         assert after.state == "failed" and "cannot be written" in after.reason and not (job.path / worker.SPARE).exists()
         jobs.resume(job.id)
     else:
         assert not (jobs.root / "spawned").exists()
-    assert jobs.get(job.id).state == "queued"
+    assert jobs.get_job(job.id).state == "queued"

@@ -15,7 +15,7 @@ from visits import visit
 from elastic_core import recipes
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.jobs.kinds import Ablations, Maps, Meanings, Measurements, Training, Trainings
+from elastic_core.jobs.job_kinds import Ablations, Maps, Meanings, Measurements, Training, Trainings
 from elastic_core.jobs.queue import MAX_QUEUED, begin_job, open_table, start_next
 from elastic_core.models import Recommender
 from elastic_core.run_config import PlantedConfig
@@ -56,7 +56,7 @@ def root(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def job(root: Path, state: str) -> Training:
-    return next(job for job in Trainings(root).all() if job.state == state)
+    return next(job for job in Trainings(root).list_jobs() if job.state == state)
 
 
 def everything(root: Path) -> dict[str, bytes]:
@@ -69,7 +69,7 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "stop": lambda root, world: Trainings(root).stop(job(root, "queued").id),
     "resume": lambda root, world: Trainings(root).resume(job(root, "interrupted").id),
     "discard": lambda root, world: Trainings(root).discard(job(root, "interrupted").id),
-    "delete a run": lambda root, world: Trainings(root).remove("local-mine"),
+    "delete a run": lambda root, world: Trainings(root).delete_run("local-mine"),
     "send a file": lambda root, world: open_upload("mine.csv", ROWS.encode()),
     "keep a file": lambda root, world: UploadStore(root / "uploads").keep(world[1]),
     "plant": lambda root, world: UploadStore(root / "uploads").plant(PlantedConfig(users=60, items=60, interests=4)),
@@ -162,13 +162,13 @@ def test_pages_say_why_and_have_no_such_control(
 
 def test_the_queue_has_an_end_and_says_so(root: Path) -> None:
     jobs = Trainings(root)
-    while len([each for each in jobs.all() if each.state == "queued"]) < MAX_QUEUED:
+    while len([each for each in jobs.list_jobs() if each.state == "queued"]) < MAX_QUEUED:
         jobs.submit(recipes.toy())
-    before = len(jobs.all())
+    before = len(jobs.list_jobs())
     for more in (lambda: jobs.submit(recipes.toy()), lambda: jobs.resume(job(root, "interrupted").id)):
         with pytest.raises(InputError, match="20 trainings wait already, which is all that the queue holds"):
             more()
-    assert len(jobs.all()) == before
+    assert len(jobs.list_jobs()) == before
     jobs.stop(job(root, "queued").id)
     assert jobs.submit(recipes.toy()).state == "queued"
 

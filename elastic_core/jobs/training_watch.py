@@ -3,7 +3,7 @@
 import time
 from typing import NamedTuple
 
-from elastic_core.jobs.kinds import Training
+from elastic_core.jobs.job_kinds import Training
 from elastic_core.runs import EVENTS
 from elastic_core.services.durations import clock
 

@@ -80,10 +80,10 @@ class Trainings(Queue[Training]):
     """The trainings below a checkpoints folder."""
 
     kind, noun, act, job_class = "train", "training", "training", Training
-    stops_at_once, kept = False, None
+    stops_at_once, max_ended = False, None
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> TrainingRequest:
+    def parse_request(cls, plain: dict[str, Any]) -> TrainingRequest:
         name = plain.get("run")
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise InputError("its request names no run that this app could have made")
@@ -91,28 +91,28 @@ class Trainings(Queue[Training]):
             raise InputError("its request holds no configuration")
         return TrainingRequest(name, RunConfig.from_dict(plain["config"]))
 
-    def work(self, job: Training, context: JobContext) -> str:
+    def do_work(self, job: Training, context: JobContext) -> str:
         """Ends after the current step where somebody asks it to; the best weights are kept and tested."""
 
         def say(event: dict[str, Any]) -> None:
             if event["event"] != "step":
-                context.log(json.dumps(event))
-            context.say(event)
+                context.print_line(json.dumps(event))
+            context.write_progress(event)
 
         say({"event": "data", "source": job.config.data.source})
-        dataset = load(job.config.data, progress=context.log)
+        dataset = load(job.config.data, progress=context.print_line)
         if not job.run.finished:
-            train(job.config, dataset, job.run.path, on_event=say, stop=context.stop)
+            train(job.config, dataset, job.run.path, on_event=say, stop=context.is_stopping)
         if baselines.read_comparison(job.run) is None:  # what only counts, on the same people
             try:
                 protocol = baselines.usual_protocol(dataset)
-                tell = lambda name: context.say({"event": "beside", "system": name})  # noqa: E731
+                tell = lambda name: context.write_progress({"event": "beside", "system": name})  # noqa: E731
                 baselines.write_comparison(job.run, baselines.compare_with_baselines(job.run, dataset, protocol, tell))
             except Exception:  # the training is done and tested: nothing here may make it a failed one, and the card says it
                 traceback.print_exc()
         return str((job.run.last("end") or {}).get("reason", ""))
 
-    def done(self, request: TrainingRequest) -> bool:
+    def has_result(self, request: TrainingRequest) -> bool:
         run = Run(self.root / request.name)
         if os.path.lexists(run.path):
             files.check_folder(run.path)
@@ -123,22 +123,22 @@ class Trainings(Queue[Training]):
         its last whole epoch."""
         return super().can_resume(job) or (job.state in ("finished", "stopped") and baselines.read_comparison(job.run) is None)
 
-    def forget(self, job: Training) -> None:
+    def remove_unfinished(self, job: Training) -> None:
         if job.run.path.is_dir() and not job.run.finished:
             files.remove_folder(job.run.path, self.folder)
 
     def submit(self, config: RunConfig, name: str = "") -> Training:
         """Queues a training. Raises InputError for a name that is taken or unusable, and as `add` does."""
-        return self.add(lambda: {"run": self._name(config, name), "config": config.to_dict()})
+        return self.add_job(lambda: {"run": self._choose_name(config, name), "config": config.to_dict()})
 
-    def remove(self, name: str) -> None:
+    def delete_run(self, name: str) -> None:
         """Deletes a run that was trained here, and what the list says of it, for good. Raises InputError for one that came along,
         and while somebody trains it or a training of it waits to go on."""
         public.refuse_in_public("deletion")
         run = Run(self.root / name)
         if not NAME.fullmatch(name) or not run.path.is_dir():
             raise InputError(f"only runs that were trained here can be deleted, whose names begin with {PREFIX}")
-        mine = [job for job in self.all() if job.run.name == name]
+        mine = [job for job in self.list_jobs() if job.run.name == name]
         if any(job.active or job.state == "interrupted" for job in mine):
             raise InputError(f"the training {name} is not over; stop or discard it first")
         with run.lock():
@@ -146,18 +146,20 @@ class Trainings(Queue[Training]):
         for job in mine:
             self.discard(job.id)
 
-    def ended(self) -> Training | None:
+    def last_tested(self) -> Training | None:
         """The training that was tested last, as long as it is in the list."""
-        done = [job for job in self.all() if job.state in ("finished", "stopped") and job.run.finished]
+        done = [job for job in self.list_jobs() if job.state in ("finished", "stopped") and job.run.finished]
         return max(done, key=lambda job: (job.ended or 0.0, job.id), default=None)
 
-    def needing(self, data: DataConfig) -> list[Training]:
+    def active_on_data(self, data: DataConfig) -> list[Training]:
         """Trainings that are not over and read these data."""
-        return [job for job in self.all() if (job.active or job.state == "interrupted") and same_source(job.config.data, data)]
+        return [
+            job for job in self.list_jobs() if (job.active or job.state == "interrupted") and same_source(job.config.data, data)
+        ]
 
-    def _name(self, config: RunConfig, asked_name: str) -> str:
+    def _choose_name(self, config: RunConfig, asked_name: str) -> str:
         """A free run name: the wanted one, or one that says model and data."""
-        names = {p.name for p in self.root.glob("*")} | {job.run.name for job in self.all()}
+        names = {p.name for p in self.root.glob("*")} | {job.run.name for job in self.list_jobs()}
         if asked_name:
             name = asked_name if asked_name.startswith(PREFIX) else PREFIX + asked_name
             if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,59}", name):
@@ -179,47 +181,49 @@ class Studies(Queue[Job[StudyAsked]]):
     kind, noun, act = "study", "study", "training"
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> StudyAsked:
+    def parse_request(cls, plain: dict[str, Any]) -> StudyAsked:
         return StudyAsked.read(plain)
 
-    def work(self, job: Job[StudyAsked], context: JobContext) -> str:
+    def do_work(self, job: Job[StudyAsked], context: JobContext) -> str:
         last_step = [""]
 
         def tell(done: float, of: float, text: str) -> None:
             if text.partition(",")[0] != last_step[0]:
                 last_step[0] = text.partition(",")[0]
-                context.log(text)
-            context.say({"done": round(done), "of": max(round(of), 1), "text": f"{text} · {about(max(of - done, 0))} left"})
+                context.print_line(text)
+            context.write_progress(
+                {"done": round(done), "of": max(round(of), 1), "text": f"{text} · {about(max(of - done, 0))} left"}
+            )
 
-        Study(job.request, self.path(job.request), tell).conduct()
+        Study(job.request, self.study_folder(job.request), tell).conduct()
         return ""
 
-    def done(self, request: StudyAsked) -> bool:
-        answer = self.answer(request)
+    def has_result(self, request: StudyAsked) -> bool:
+        answer = self.read_answer(request)
         return answer is not None and answer["minutes"] == request.minutes
 
     def can_resume(self, job: Job[StudyAsked]) -> bool:
         return super().can_resume(job) or job.state == "stopped"
 
-    def path(self, request: StudyAsked) -> Path:
+    def study_folder(self, request: StudyAsked) -> Path:
         return self.root / STUDIES_FOLDER / request.name
 
     def submit(self, data: DataConfig, minutes: float) -> Job[StudyAsked]:
         """Queues a study of these data, or lets the one that is there go on with so many minutes."""
-        return self.add(lambda: self.about(data, minutes).plain())
+        return self.add_job(lambda: self.make_request(data, minutes).plain())
 
-    def about(self, data: DataConfig, minutes: float) -> StudyAsked:
+    def make_request(self, data: DataConfig, minutes: float) -> StudyAsked:
         """The request. Raises InputError for minutes that are none."""
         return StudyAsked.read(StudyAsked(data, minutes).plain())
 
-    def of(self, data: DataConfig) -> Job[StudyAsked] | None:
+    def latest_study(self, data: DataConfig) -> Job[StudyAsked] | None:
         """The last study of these data, whatever its minutes."""
         name = StudyAsked(data, 1.0).name
-        return next((job for job in reversed(self.all()) if job.request.name == name), None)
+        return next((job for job in reversed(self.list_jobs()) if job.request.name == name), None)
 
-    def answer(self, request: StudyAsked) -> dict[str, Any] | None:
+    def read_answer(self, request: StudyAsked) -> dict[str, Any] | None:
         """What a study has answered; None while it has not, and for a file that is none that a study writes."""
-        return read_answer(self.path(request))
+        return read_answer(self.study_folder(request))
 
 
 @dataclass(frozen=True)
@@ -227,19 +231,19 @@ class Measurement(Job[Plan]):
     """One measurement."""
 
     @property
-    def cut(self) -> str:
+    def gap_text(self) -> str:
         """What it did not get to, in words; nothing for one that finished."""
         if self.state == "finished":
             return ""
-        done = self.latencies()["length"].nunique()
+        done = self.read_latencies()["length"].nunique()
         word = "still running" if self.active else "cancelled" if self.state == "stopped" else self.state
         return f"This measurement is {word}: {done} of {len(self.request.lengths)} lengths, so it says nothing about the others."
 
-    def latencies(self) -> pd.DataFrame:
+    def read_latencies(self) -> pd.DataFrame:
         """As from `curves.read_passes`; empty while nothing is there."""
         return read_passes(self.path / ROWS_FILE)
 
-    def events(self) -> pd.DataFrame:
+    def read_new_events(self) -> pd.DataFrame:
         """length, system, milliseconds per person and new event, and where they were measured."""
         return new_events(self.path / ROWS_FILE)
 
@@ -247,30 +251,30 @@ class Measurement(Job[Plan]):
 class Measurements(Queue[Measurement]):
     """The measurements below a checkpoints folder."""
 
-    kind, noun, act, job_class, kept = "speed", "measurement", "measurement", Measurement, 5
+    kind, noun, act, job_class, max_ended = "speed", "measurement", "measurement", Measurement, 5
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> Plan:
+    def parse_request(cls, plain: dict[str, Any]) -> Plan:
         try:
             return Plan(**{**plain, "lengths": tuple(plain["lengths"]), "systems": tuple(plain["systems"])})
         except (KeyError, TypeError):
             raise InputError("its request holds no plan of a measurement") from None
 
-    def work(self, job: Measurement, context: JobContext) -> str:
-        measure_plan(job.request, context.path, context.tell)
+    def do_work(self, job: Measurement, context: JobContext) -> str:
+        measure_plan(job.request, context.path, context.report_step)
         return ""
 
-    def threads(self, request: Plan) -> int:
+    def thread_count(self, request: Plan) -> int:
         return request.threads
 
     def submit(self, plan: Plan) -> Measurement:
-        return self.add(lambda: asdict(plan))
+        return self.add_job(lambda: asdict(plan))
 
-    def shown(self) -> Measurement | None:
+    def last_with_rows(self) -> Measurement | None:
         """The one that answers: the latest if it runs or finished. After one that failed or was cut, the last that finished; only
         where there is none, what the latest found until then."""
-        last = self.latest()
-        return last if last is None or last.active else self.latest("finished") or last
+        last = self.latest_job()
+        return last if last is None or last.active else self.latest_job("finished") or last
 
 
 class MapRequest(NamedTuple):
@@ -289,10 +293,10 @@ class MapRequest(NamedTuple):
 class Maps(Queue[Job[MapRequest]]):
     """Layouts by UMAP; they go into the store of their run, one by one."""
 
-    kind, noun, act, kept = "map", "map", "measurement", 5
+    kind, noun, act, max_ended = "map", "map", "measurement", 5
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> MapRequest:
+    def parse_request(cls, plain: dict[str, Any]) -> MapRequest:
         name, experts = read_run_name(plain), plain.get("experts")
         if (
             not files.is_count(plain.get("neighbours"))
@@ -305,14 +309,14 @@ class Maps(Queue[Job[MapRequest]]):
         settings = Settings(plain["neighbours"], float(plain["distance"]))
         return MapRequest(name, settings, np.array(experts, dtype=np.int64))
 
-    def work(self, job: Job[MapRequest], context: JobContext) -> str:
+    def do_work(self, job: Job[MapRequest], context: JobContext) -> str:
         request = job.request
-        compute_layouts(self.run(request.run), [request.settings], request.experts, context.tell)
+        compute_layouts(self.find_run(request.run), [request.settings], request.experts, context.report_step)
         return ""
 
     def submit(self, run: Run, settings: Settings, experts: np.ndarray) -> Job[MapRequest]:
         plain = {"run": run.name, "neighbours": settings.neighbours, "distance": settings.distance}
-        return self.add(lambda: {**plain, "experts": np.asarray(experts).tolist()})
+        return self.add_job(lambda: {**plain, "experts": np.asarray(experts).tolist()})
 
 
 class RunRequest(NamedTuple):
@@ -327,27 +331,27 @@ class RunQueue(Queue[Job[RunRequest]]):
     act = "measurement"
 
     @classmethod
-    def read(cls, plain: dict[str, Any]) -> RunRequest:
+    def parse_request(cls, plain: dict[str, Any]) -> RunRequest:
         weights, data = plain.get("weights"), plain.get("data", "")
         if not isinstance(weights, str) or not isinstance(data, str):
             raise InputError("its request does not say of which weights")
         return RunRequest(read_run_name(plain), weights, data)
 
-    def open(self, job: Job[RunRequest], context: JobContext) -> tuple[Run, Recommender, Dataset]:
+    def open_run(self, job: Job[RunRequest], context: JobContext) -> tuple[Run, Recommender, Dataset]:
         """The run, its model in eval mode and its data. Raises InputError where weights or data are others by now."""
         name, weights, data = job.request
-        run = self.run(name)
+        run = self.find_run(name)
         if weights_fingerprint(run) != weights:
             raise InputError(f"{name} was trained again since this was asked for")
-        dataset = load(run.config.data, progress=context.log)
+        dataset = load(run.config.data, progress=context.print_line)
         if data and dataset.hash != data:
             raise InputError(f"the data of {name} are others by now")
         return run, run.model(dataset), dataset
 
     def submit(self, run: Run, data: str = "") -> Job[RunRequest]:
-        return self.add(lambda: self.about(run, data))
+        return self.add_job(lambda: self.make_request(run, data))
 
-    def about(self, run: Run, data: str = "") -> dict[str, str]:
+    def make_request(self, run: Run, data: str = "") -> dict[str, str]:
         """The request for this pass; `data`: the dataset's hash."""
         return {"run": run.name, "weights": weights_fingerprint(run)} | ({"data": data} if data else {})
 
@@ -357,9 +361,9 @@ class Meanings(RunQueue):
 
     kind, noun = "evidence", "measurement"
 
-    def work(self, job: Job[RunRequest], context: JobContext) -> str:
-        tell = lambda share: context.tell(round(100 * share), 100, "Asking the memory")  # noqa: E731
-        meaning.keep_meaning(self.root, meaning.measure_meaning(*self.open(job, context), tell))
+    def do_work(self, job: Job[RunRequest], context: JobContext) -> str:
+        tell = lambda share: context.report_step(round(100 * share), 100, "Asking the memory")  # noqa: E731
+        meaning.keep_meaning(self.root, meaning.measure_meaning(*self.open_run(job, context), tell))
         return ""
 
 
@@ -368,19 +372,19 @@ class Ablations(RunQueue):
 
     kind, noun = "experts", "pass"
 
-    def work(self, job: Job[RunRequest], context: JobContext) -> str:
-        run, model, dataset = self.open(job, context)
+    def do_work(self, job: Job[RunRequest], context: JobContext) -> str:
+        run, model, dataset = self.open_run(job, context)
         if not model.retrieves:
             raise InputError(f"{run.name} has no interest memory, so it has no experts")
-        tell = lambda share: context.tell(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
+        tell = lambda share: context.report_step(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
         tell(0.0)
         effects = ablation.remove_each(ablation.EvaluationContext(model, dataset, route_users(model, dataset, "test")), tell)
         files.write_text(context.path / EFFECTS, effects.to_csv(index=False))
         return ""
 
-    def effects(self, run: Run, data: str) -> pd.DataFrame | None:
+    def read_effects(self, run: Run, data: str) -> pd.DataFrame | None:
         """Return what a finished pass found, as `ablation.remove_each` returns it; None where there is none."""
-        job = self.latest("finished", **self.about(run, data))
+        job = self.latest_job("finished", **self.make_request(run, data))
         return None if job is None else _read_effects(job.path / EFFECTS, files.file_stamp(job.path / EFFECTS))
 
 
