@@ -19,6 +19,7 @@ COMMANDS = {
     "train": "train a model into a run folder, or go on with one that was interrupted",
     "evaluate": "rank everybody's held-out item with a trained run, with intervals",
     "recommend": "what a trained run recommends to a person, or after a history you type",
+    "score": "lists of another library under the same protocols, beside a run",
     "compare": "is one run better than another? a paired test over people",
     "routing": "is the memory of a run alive, and how evenly is it used?",
     "experts": "what does each expert of a run stand for, and does it matter?",
