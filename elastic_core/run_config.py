@@ -67,6 +67,7 @@ class DataConfig(Bounded):
     orders a person's events of one time: as in the file, as in the file from its end, or by a hash; "" is `file`, or `reversed`
     where the file has the newest events first. `baskets` says whether events of one person and time are a set, and the last set
     is held out as a whole (data/baskets.py); "" is `yes` for a file in which most events share a time with the one before.
+    `incomplete=skip` reads a folder or an archive without the files in it that are torn, which are otherwise refused.
     """
 
     section: ClassVar[str] = "data"
@@ -78,6 +79,7 @@ class DataConfig(Bounded):
     titles: str = ""
     ties: Literal["", "file", "reversed", "random"] = ""
     baskets: Literal["", "yes", "no"] = ""
+    incomplete: Literal["", "skip"] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -42,7 +42,7 @@ OWNERS = {
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",
     "pyarrow": r"(data/(reading/\w+|frames)|recommendations|results/store)\.py",
-    "openpyxl": r"data/reading/structured_files\.py",
+    "openpyxl": r"data/reading/spreadsheets\.py",
     "charset_normalizer": r"data/reading/delimited_text\.py",
     "tqdm": r"runs/progress\.py",
     "segno": r"services/tour/invitation\.py",

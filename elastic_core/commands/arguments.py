@@ -29,7 +29,7 @@ def split_commas(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-CHOICES = {name: get_args(get_type_hints(DataConfig)[name])[1:] for name in ("dates", "ties", "baskets")}
+CHOICES = {name: get_args(get_type_hints(DataConfig)[name])[1:] for name in ("dates", "ties", "baskets", "incomplete")}
 KINDS: dict[str, Any] = {"int": int, "float": float, "text": str, "path": Path, "words": split_commas}
 
 
@@ -62,6 +62,7 @@ def add_file_options(parser: Arguments) -> None:
 time= where there is none and rows are in order
         --dates | {'/'.join(CHOICES['dates'])} () | what 03/04/2024 means, where no row of the file tells
         --titles FILE | text () | a file with titles or genres of the items
+        --incomplete | {'/'.join(CHOICES['incomplete'])} () | leave out files of a folder or archive that are torn
     """)  # fmt: skip
 
 
@@ -76,7 +77,7 @@ def add_preprocessing_options(parser: Arguments) -> None:
 
 def data_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of `data` that `add_file_options` and `add_preprocessing_options` ask for."""
-    settings = {name: getattr(arguments, name) for name in ("dates", "titles", "ties", "baskets", "k_core")}
+    settings = {name: getattr(arguments, name) for name in ("dates", "titles", "incomplete", "ties", "baskets", "k_core")}
     return settings | {"columns": parse_columns(arguments.columns)}
 
 

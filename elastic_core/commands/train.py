@@ -135,6 +135,7 @@ def resolve_config(arguments: Namespace, begin: Run | None) -> RunConfig:
         "train.device": find_device(arguments.device) if arguments.device else None,
         "data.dates": arguments.dates or None,
         "data.titles": arguments.titles or None,
+        "data.incomplete": arguments.incomplete or None,
     }
     config = config.override(*arguments.set, *(f"{name}={value}" for name, value in changes.items() if value is not None))
     return config.replaced({"data.columns": parse_columns(arguments.columns)}) if arguments.columns else config

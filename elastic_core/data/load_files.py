@@ -37,7 +37,7 @@ def read_own(config: DataConfig, tell: Progress) -> Dataset:
             f"there is no file or folder {config.source!r}, and no source of that name; known are {', '.join(source_names())}"
         )
     tell(f"Reading {path.name}.")
-    table = read_interactions(path, config.columns, config.dates, config.titles)
+    table = read_interactions(path, config.columns, config.dates, config.titles, skip_torn=config.incomplete == "skip")
     known = recognise(table.blob)
     name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], card_label(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
@@ -69,7 +69,7 @@ def _folded(table: Table, config: DataConfig, tell: Progress, notes: tuple[str, 
 def read_named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Progress) -> Dataset:
     name, source = config.source, SOURCES[config.source]
     tell(f"Reading {source.label}.")
-    table = read_interactions(path, config.columns, config.dates, config.titles)
+    table = read_interactions(path, config.columns, config.dates, config.titles, skip_torn=config.incomplete == "skip")
     label = source.blobs.get(table.blob)
     if label is None:
         label = f"{source.label} (unverified copy)"

@@ -28,14 +28,14 @@ def count_card(config: DataConfig) -> Card:
     return cards.make_card(load(config), config.k_core)
 
 
-def hash_upload(name: str, data: bytes) -> str:
-    return sha256(name.encode("utf-8", "replace") + b"\0" + data).hexdigest()
+def hash_upload(name: str, data: bytes, skip_torn: bool = False) -> str:
+    return sha256(name.encode("utf-8", "replace") + b"\0" * (1 + skip_torn) + data).hexdigest()
 
 
 @cached_resource(2, "Reading the file …")
-def open_upload(digest: str, _name: str, _data: bytes) -> tuple[RawTable, dict[str, str]]:
+def open_upload(digest: str, _name: str, _data: bytes, skip_torn: bool = False) -> tuple[RawTable, dict[str, str]]:
     """An upload as a sheet of text. Shared and read-only. Raises InputError with one sentence."""
-    return upload_store.open_upload(_name, _data)
+    return upload_store.open_upload(_name, _data, skip_torn)
 
 
 @cached_resource(2, "Looking at every row …")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from elastic_core import files, text
 from elastic_core.data.folding import RULES
-from elastic_core.data.reading.archives import Upload
+from elastic_core.data.reading.archives import IncompletePart, Upload
 from elastic_core.data.reading.reader import RawTable, Table
 from elastic_core.data.reading.time_columns import Dates, Undecided
 from elastic_core.errors import InputError
@@ -22,7 +22,7 @@ from pages.data import cached, study
 from pages.layout import user_search
 
 NEEDED, PREVIEW = ("user", "item", "time"), 6  # few enough that the table does not scroll under the mouse
-NONE, ROW_ORDER, LAST_OUTCOME = "– none –", "– order of rows –", "dat_said"
+NONE, ROW_ORDER, LAST_OUTCOME, SKIPPED = "– none –", "– order of rows –", "dat_said", "dat_skipped"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 UNDERSTOOD = {"user": "person", "from, to": "from … to"}
 ORDERED = {"file": "as in the file", "reversed": "from the file’s end", "random": "by chance"}
@@ -53,9 +53,11 @@ def show_uploader() -> None:
 
 
 def _read_upload(name: str, data: bytes) -> None:
+    whole = cached.hash_upload(name, data)
+    skip_torn = st.session_state.get(SKIPPED) == whole
     try:
-        digest = cached.hash_upload(name, data)
-        raw_table, guessed = cached.open_upload(digest, name, data)
+        digest = cached.hash_upload(name, data, skip_torn)
+        raw_table, guessed = cached.open_upload(digest, name, data, skip_torn)
         _show_first_rows(raw_table)
         mapping = _choose_columns(raw_table, guessed, digest)
         missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
@@ -90,6 +92,9 @@ def _read_upload(name: str, data: bytes) -> None:
                 outcome = cached.preprocess_upload(digest, raw_table, mapping, table, int(k_core), dates, titles, rule)
             st.caption(f"Equal times: {outcome.dataset.ties}.")
         _offer_to_keep(outcome, digest)
+    except IncompletePart as error:
+        st.error(f"{page_context.escape_markdown(error.fault)}.", icon=":material/block:")
+        place_button("Read the other files without it", "dat_skip", st.session_state.update, {SKIPPED: whole})
     except InputError as error:
         st.error(f"{page_context.escape_markdown(error)}.", icon=":material/block:")
 

@@ -61,6 +61,7 @@ def zipped(files: dict[str, Any], flags: int = 0) -> bytes:
         (HEAD + "a,x,1\nc,x,1\nb,y,2,9\n", "line 4: 4 cells where 3 belong"),
         (b"user,item,time\na\0b,x,1\n", "t.csv is not a text file in UTF-8 (it holds NUL bytes)"),
         ("1::2::3::1600000000\n1::2::3::1600000009\n1::2::3::x\n", "line 3: the time 'x' is no number"),
+        (HEAD + "a,x\n", "has 3 cells in its first line, and 0 of the 1 lines below it have as many: write one event a line"),
         ("some words\nand some more words\n", "has no columns that a comma, tab, semicolon, bar or space separates"),
         ("7:\n1,4,2019-01-02\n2,3,2019-01-05\n", "write one event a line, as in user,item,time"),
         ("1 5 6 7\n2 6\n3 6 7\n4 1 2 3 4 5\n", "write one event a line, as in user,item,time"),
@@ -273,7 +274,7 @@ def test_paths_and_names(write: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no file or folder"):
         read_interactions(tmp_path / "nothing.csv")
     path, other = write("a.csv", TABLE), write("b.csv", "session_id;movieId;ts\n1;2;1600000000\n2;2;1600000000\n")
-    with pytest.raises(InputError, match=r"no single table of interactions \(found: a\.csv, b\.csv\): name the file itself"):
+    with pytest.raises(InputError, match=r"no single table of interactions \(found: a\.csv, b\.csv\): give the right one alone"):
         read_interactions(path.parent)
     for columns, says in (
         *(({"user": name}, rf"a.csv has no column '{name}' \(for user\); it has: user, item, time") for name in ("who", "4")),

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
 
+from elastic_core.data.reading.spreadsheets import sheets_as_csv
 from elastic_core.errors import InputError
 from elastic_core.files import size_text
 from elastic_core.text import DIRECTIONS, natural_order
@@ -63,6 +64,14 @@ class IncompleteFile(InputError):
     """A file or an archive that is torn: what is left of it is never read."""
 
 
+class IncompletePart(IncompleteFile):
+    """One of several files that is torn: the others can be read without it. `fault` says so without the command line's words."""
+
+    def __init__(self, fault: InputError | str) -> None:
+        super().__init__(f"{fault}, or read the other files without it (--incomplete skip)")
+        self.fault = str(fault)
+
+
 class Upload(NamedTuple):
     """A file that was sent: its name is only shown, never used as a path."""
 
@@ -82,7 +91,7 @@ class Member(NamedTuple):
     opener: Opener
     packed: int  # bytes that it takes as it lies, for the ratio
     limits: Limits
-    kind: str = ""  # text, parquet, arrow or xlsx; "other" for what is no table
+    kind: str = ""  # text, sheet, parquet or arrow; "other" for what is no table, "torn" for what is not complete
 
     @property
     def base(self) -> str:
@@ -146,7 +155,7 @@ def members(source: Source, limits: Limits = NO_LIMITS) -> list[Member]:
         if source.is_dir():
             paths = {path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_file()}
             ordered_names = in_order([name for name in paths if not _hidden(PurePosixPath(name).parts)])
-            return [member for name in ordered_names for member in _expanded(_of(paths[name], name, limits), strict=False)]
+            return list(_each_expanded([_of(paths[name], name, limits) for name in ordered_names]))
         if not source.is_file():
             raise InputError(f"there is no file or folder {str(source)!r}")
         return list(_expanded(_of(source, source.name, limits)))
@@ -228,7 +237,7 @@ def _unzipped(member: Member) -> Iterator[Member]:
     names = [info.filename for info in infos]
     if "[Content_Types].xml" in names:
         if any(name.startswith("xl/") for name in names):
-            yield member._replace(kind="xlsx")
+            yield from _sheets(member)
             return
         raise InputError(f"{member.shown} is an office document: {AS_CSV}")
     if names[:1] == ["mimetype"]:
@@ -247,9 +256,36 @@ def _unzipped(member: Member) -> Iterator[Member]:
         if parts[0] == "" or ".." in parts or re.match(r"[A-Za-z]:", name):
             raise InputError(f"{member.shown} holds a file whose name points outside the archive: pack the table itself")
     sizes = {info.filename: info.compress_size for info in infos if not _hidden(PurePosixPath(info.filename).parts)}
+    inside = list[Member]()
     for name in in_order(list(sizes)):
-        shown, opener_inside = f"{member.shown}:{shown_name(name)}", partial(_from_zip, member.opener, name)
-        yield from _expanded(Member(name, shown, opener_inside, max(sizes[name], 1), member.limits), strict=len(sizes) == 1)
+        shown, opener = f"{member.shown}:{shown_name(name)}", partial(_from_zip, member.opener, name)
+        inside.append(Member(name, shown, opener, max(sizes[name], 1), member.limits))
+    yield from _expanded(inside[0]) if len(inside) == 1 else _each_expanded(inside)
+
+
+def _each_expanded(parts: list[Member]) -> Iterator[Member]:
+    """Yield the tables of several files; what is no table or not complete keeps its place among them."""
+    for part in parts:
+        try:
+            yield from list(_expanded(part, strict=False))
+        except IncompleteFile:
+            yield part._replace(kind="torn")
+
+
+def _sheets(member: Member) -> Iterator[Member]:
+    """Yield the sheets of a workbook as members of their own."""
+    data = member.read()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        member.check(sum(info.file_size for info in archive.infolist()), len(data))
+    try:
+        texts = sheets_as_csv(data, member.limits.rows, member.limits.columns)
+    except Exception:  # what the library raises of torn files is of every kind
+        raise IncompleteFile(f"{member.shown} is not a complete Excel file: write it again, or {AS_CSV}") from None
+    for title, text in texts.items():
+        sheet = member._replace(opener=partial(io.BytesIO, text), kind="sheet")
+        if len(texts) > 1:
+            sheet = sheet._replace(name=f"{member.name}/{title}", shown=f"{member.shown}:{shown_name(title)}")
+        yield sheet
 
 
 @contextlib.contextmanager

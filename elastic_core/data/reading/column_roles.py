@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
 
-from elastic_core.data.reading.cell_text import Spellings, clean_cell, hold_lists, share, split
+from elastic_core.data.reading.cell_text import Spellings, clean_cell, hold_lists, share, split, to_text
 from elastic_core.data.reading.time_columns import NONE, Times, Undecided, clock
 from elastic_core.data.reading.time_units import EARLY, LATE
 from elastic_core.errors import InputError
@@ -64,6 +64,7 @@ LATER = tuple(  # words of what happens before or after an event begin so
 )
 CLOCK_NAME = re.compile(r"(?i)time|clock|hour|uhr|zeit|zet|hora|heure|hm")
 HOUR_NAME = re.compile(r"(?i)hour|uhr|hora|heure|stunde|^h$")
+LISTED_IDS = r"^(B[0-9A-Z]{9}|[0-9]{9}[0-9X])$", r"^A[0-9A-Z]{9,20}$"  # of Amazon's items and people
 KINDS = ("nothing", "order", "clock", "year", "day", "moment")  # what the values of a column can tell of a time, least first
 NOTHING, ORDER, CLOCK, YEAR, DAY, MOMENT = range(6)
 IN_ORDER = ("time", "")  # of a choice: there are no times, the rows are in order
@@ -98,18 +99,22 @@ class ColumnProfile:
         return kind_of(self.cells)
 
     @cached_property
+    def holds_lists(self) -> bool:
+        return hold_lists(self.cells)
+
+    @cached_property
     def is_written(self) -> bool:
         """Whether most cells are dates in words or digits with marks between them, as nothing but a time is."""
         marks = r"\d[-/.:年 ]\s?\d|\d\s?[A-Za-z]{3}"
         return pa.types.is_temporal(self.cells.type) or share(self.cells.slice(0, 200), marks) > 0.8
 
-    @property
+    @cached_property
     def is_id(self) -> bool:
-        """Whether the values could be ids: filled in, not constant, no numbers with a fraction."""
-        fraction = share(self.cells.slice(0, 1_000), r"^-?\d+\.\d*[1-9]\d*$") > 0.5 and self.key not in KNOWN
-        if len(self.codes) < ENOUGH:  # a few rows tell nothing
-            return not pa.types.is_nested(self.cells.type) and self.filled > 0 and not fraction
-        return not pa.types.is_nested(self.cells.type) and self.filled >= FILLED and len(self.counts) > 1 and not fraction
+        """Whether the values could be ids: filled in, not constant, no numbers with a fraction. A few rows tell little."""
+        filled, values = (FILLED, 2) if len(self.codes) >= ENOUGH else (1e-9, 1)
+        fraction = self.key not in KNOWN and share(self.cells.slice(0, 1_000), r"^-?\d+\.\d*[1-9]\d*$") > 0.5
+        nested = pa.types.is_nested(self.cells.type)
+        return self.holds_lists or not (nested or fraction or self.filled < filled or len(self.counts) < values)
 
     @property
     def stands_once(self) -> bool:
@@ -122,14 +127,23 @@ class ColumnProfile:
         rows = max(len(self.codes), 1)
         return self.counts[self.counts > 1].sum() > rows / 2 and (self.counts.max() <= rows / 2 or len(self.counts) < 6)
 
-    def varies_within(self, other: "ColumnProfile") -> float | None:
-        """Return in what share of the other's values with several rows this one has several values; None of fewer than five."""
-        both = (self.codes >= 0) & (other.codes >= 0)
-        groups, values = other.codes[both], self.codes[both]
-        rows = np.bincount(groups, minlength=1)
-        different = np.bincount(np.unique(groups * (len(self.counts) + 1) + values) // (len(self.counts) + 1), minlength=1)
-        several = rows > 1
-        return float((different[several] > 1).mean()) if several.sum() >= 5 else None
+    @property
+    def names_things(self) -> bool:
+        """Whether values are many enough for things (a kind of thing has few), and no value stands for its row alone."""
+        return len(self.codes) < 2 * ENOUGH or self.holds_lists or (len(self.counts) > FEW_ITEMS and not self.stands_once)
+
+    def follows_from(self, other: "ColumnProfile") -> bool:
+        """Whether the other's values, of which at least five have several rows, have one value of this in nearly all of them."""
+        pairs = pd.DataFrame({"other": other.codes, "own": self.codes})[(self.codes >= 0) & (other.codes >= 0)]
+        groups = pairs.groupby("other")["own"]
+        several = groups.nunique()[groups.size() > 1]
+        return len(several) >= 5 and float((several > 1).mean()) < 0.02
+
+    @property
+    def counts_moments(self) -> bool:
+        """Whether these are numbers as moments are: close together beside their size, but over a day and more."""
+        numbers = pd.to_numeric(pd.Series(to_text(self.cells).to_pylist()), errors="coerce")
+        return not CODE.search(self.name) and 5e-5 < (numbers.max() - numbers.min()) / max(numbers.median(), 1) < 0.3
 
     @property
     def summary(self) -> str:
@@ -155,25 +169,24 @@ class Choice(NamedTuple):
 def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> Choice:
     """Return which column of the sample's is what. Raises InputError where one that was said is not there."""
     names = list(sample.column_names)
-    given_columns = {ours: _find_column(name, names, ours, shown) for ours, name in given.items() if (ours, name) != IN_ORDER}
-    twice = [name for name in given_columns.values() if list(given_columns.values()).count(name) > 1]
+    roles = {ours: _find_column(name, names, ours, shown) for ours, name in given.items() if (ours, name) != IN_ORDER}
+    twice = [name for name in roles.values() if list(roles.values()).count(name) > 1]
     if twice:
         raise InputError(f"the column {twice[0]!r} cannot be two things at once: choose another for one of them")
     profiles = {name: ColumnProfile(name, sample[name]) for name in names}
-    in_order = IN_ORDER in given.items()
-    known_roles = {*given_columns, *(["time"] if in_order else [])}
-    roles, why, rejected = dict(given_columns), dict.fromkeys(given_columns, "as you said"), list[str]()
+    why, in_order, rejected = dict.fromkeys(roles, "as you said"), IN_ORDER in given.items(), list[str]()
+    pairs_alone = not headed and len(names) == 2 and not roles
     if headed:
-        _choose_ids(profiles, roles, why, known_roles)
-        if "time" not in known_roles:
+        _choose_named(profiles, roles, why)
+        if "time" not in roles and not in_order:
             rejected = _choose_time(profiles, roles, why)
-    elif not given_columns:
-        roles, why = _choose_by_place(profiles)
-        if in_order:
-            roles.pop("time", None)
+    elif not roles:
+        roles = _choose_by_place(list(profiles.values()))
+        why = dict.fromkeys(roles, "by its place: the file names no columns")
+    if in_order:
+        roles.pop("time", None)
     _add_clock(profiles, roles, why)
-    pairs_alone = not headed and len(names) == 2 and not given_columns
-    holds_lists = "item" in roles and hold_lists(sample[roles["item"]])
+    holds_lists = "item" in roles and profiles[roles["item"]].holds_lists
     choice = Choice(roles, why, in_order or pairs_alone or ("time" not in roles and holds_lists), rejected=tuple(rejected))
     if not choice.missing:
         return choice
@@ -204,55 +217,42 @@ def _find_column(name: str, names: list[str], ours: str, shown: str) -> str:
 # --- names that are certain, where the values agree ------------------------------------------------------------------
 
 
-def _choose_ids(profiles: dict[str, ColumnProfile], roles: dict[str, str], why: dict[str, str], known_roles: set[str]) -> None:
+def _choose_named(profiles: dict[str, ColumnProfile], roles: dict[str, str], why: dict[str, str]) -> None:
     """Add user, item, title and genres: the first certain name whose values could be that."""
+    of_lists = any(one.holds_lists for one in profiles.values())  # a row a person
+    fits = {
+        "user": lambda one: one.is_id and (of_lists or not one.stands_once),
+        "item": lambda one: one.is_id and (one.key in PLAIN_ITEMS or one.names_things),
+    }
     for ours in ("user", "item", "title", "genres"):
-        if ours in known_roles:
-            continue
         named_columns = [one for one in profiles.values() if one.key in NAMES[ours] and one.name not in roles.values()]
-        named_columns.sort(key=lambda one: NAMES[ours].index(one.key))
-        fits = [one for one in named_columns if one.filled > 0.5] or named_columns
-        if ours in ("user", "item"):
-            fits = [one for one in named_columns if one.is_id or hold_lists(one.cells)]
-        if ours == "user" and not any(hold_lists(one.cells) for one in profiles.values()):
-            fits = [one for one in fits if not one.stands_once]
-        if ours == "item":
-            fits = [one for one in fits if one.key in PLAIN_ITEMS or _holds_things(one)]
-        if fits:
-            roles[ours], why[ours] = fits[0].name, "by its name"
-            others = [one for one in named_columns if one is not fits[0]] if ours in ("user", "item") else []
-            if others and others[0] in fits:
-                why[ours] += f", before {others[0].name!r}"
-            elif others:
-                why[ours] += f"; {_why_not_id(others[0])}"
-
-
-def _holds_things(one: ColumnProfile) -> bool:
-    """Whether values are many enough for things (a kind of thing has few), and no value stands for its row alone."""
-    return len(one.codes) < 2 * ENOUGH or hold_lists(one.cells) or (len(one.counts) > FEW_ITEMS and not one.stands_once)
-
-
-def _why_not_id(one: ColumnProfile) -> str:
-    if one.filled < FILLED:
-        return f"{one.name!r} is empty on {1 - one.filled:.0%} of the rows"
-    return f"{one.name!r} has {one.summary}"
+        named_columns.sort(key=lambda one: (one.filled <= 0.5, NAMES[ours].index(one.key)))
+        chosen = next(filter(fits.get(ours), named_columns), None)
+        if chosen is None or ours in roles:
+            continue
+        roles[ours], why[ours] = chosen.name, "by its name"
+        for other in [one for one in named_columns if one is not chosen][:1] if ours in fits else ():
+            if fits[ours](other):
+                why[ours] += f", before {other.name!r}"
+            elif other.filled < FILLED:
+                why[ours] += f"; {other.name!r} is empty on {1 - other.filled:.0%} of the rows"
+            else:
+                why[ours] += f"; {other.name!r} has {other.summary}"
 
 
 def _choose_time(profiles: dict[str, ColumnProfile], roles: dict[str, str], why: dict[str, str]) -> list[str]:
     """Add the time, where one column could order the events of a person; return why others could not."""
     free = [one for one in profiles.values() if one.name not in roles.values()]
-    user, item = (profiles.get(roles.get(ours, "")) for ours in ("user", "item"))
+    owners = _owners(profiles, roles)
     named_columns = [one for one in free if one.key in NAMES["time"]]
     others = [one for one in free if one not in named_columns and (_words(one.name) & TIME_WORDS or one.is_written)]
-    reasons = {one.name: _why_no_time(one, user, item, counter=one.key in COUNTERS) for one in [*named_columns, *others]}
-    rejected = [f"{name!r} {reason}" for name, reason in reasons.items() if reason]
+    reasons = {one.name: _why_no_time(one, owners, counter=one.key in COUNTERS) for one in (*named_columns, *others)}
     ranked = [one for one in named_columns if not reasons[one.name]]
     ranked.sort(key=lambda one: (-one.kind, NAMES["time"].index(one.key)))
     fits = [one for one in others if not reasons[one.name]]
-    if len(fits) > 1:  # names break a tie
-        fits = [one for one in fits if not _is_later(one.name)] or fits
-    if not ranked and len(fits) == 1:
-        ranked = fits
+    fits = [one for one in fits if not _is_later(one.name)] or fits  # names break a tie
+    if not ranked:
+        ranked = fits if len(fits) == 1 else []
     if not ranked and not fits:  # what is wrong with its cells is said when they are read
         ranked = [
             one for one in named_columns if one.kind == YEAR or (one.kind == NOTHING and one.key in COUNTERS and one.filled > 0)
@@ -262,51 +262,43 @@ def _choose_time(profiles: dict[str, ColumnProfile], roles: dict[str, str], why:
         why["time"] = f"its values tell a {KINDS[ranked[0].kind]}"
         if len(ranked) > 1:
             why["time"] += f", more than {ranked[1].name!r}"
-    return rejected
+    return [f"{name!r} {reason}" for name, reason in reasons.items() if reason]
 
 
-def _why_no_time(one: ColumnProfile, user: ColumnProfile | None, item: ColumnProfile | None, counter: bool) -> str:
+def _owners(profiles: dict[str, ColumnProfile], roles: Mapping[str, str]) -> dict[str, ColumnProfile]:
+    """Return the columns whose values have several events each: of people and of items, a row an event."""
+    columns = {ours: profiles[roles[ours]] for ours in ("user", "item") if ours in roles}
+    return {ours: one for ours, one in columns.items() if not one.holds_lists}
+
+
+def _why_no_time(one: ColumnProfile, owners: dict[str, ColumnProfile], counter: bool = False) -> str:
     """Return why a column cannot order the events of a person; nothing where it can."""
     if one.filled < 0.5:
         return f"is empty on {1 - one.filled:.0%} of the rows"
     counts = counter and (one.kind == ORDER or (one.kind == CLOCK and not one.is_written))  # 1830 may be a clock or a count
     if one.kind not in (DAY, MOMENT) and not counts:
         return "tells only the year or month" if one.kind == YEAR else "holds no moments"
-    if hold_lists(one.cells):
-        return ""
-    if len(one.codes) < ENOUGH:
+    if one.holds_lists or len(one.codes) < ENOUGH:
         return ""
     if len(one.counts) == 1:
         return "is the same on every row"
-    for other, whom in ((user, "person"), (item, "item")):
-        holds_lists = other is not None and hold_lists(other.cells)
-        if other is not None and not holds_lists and (varying := one.varies_within(other)) is not None and varying < 0.02:
-            return f"has one value for every {whom}"
-    return ""
+    whose = [ours for ours, owner in owners.items() if one.follows_from(owner)]
+    return f"has one value for every {'person' if whose[0] == 'user' else 'item'}" if whose else ""
 
 
 # --- columns without names --------------------------------------------------------------------------------------------
 
 
-def _choose_by_place(profiles: dict[str, ColumnProfile]) -> tuple[dict[str, str], dict[str, str]]:
-    """User and item; user, item, time; and these with ratings and the like between them."""
-    columns = list(profiles.values())
-    if len(columns) < 2:
-        return {}, {}
+def _choose_by_place(columns: list[ColumnProfile]) -> dict[str, str]:
+    """Return user and item; user, item, time; and these with ratings and the like between them."""
     few = [len(one.counts) <= max(2, min(20, len(one.codes) // 20)) for one in columns]
-    times = [at for at, one in enumerate(columns) if at > 1 and one.kind >= DAY]
-    behaves = any({"pv", "fav", "cart", "buy"} & set(one.cells.slice(0, 500).to_pylist()) for one in columns)
-    between = [at for at in range(2, len(columns)) if at not in times]
-    if len(columns) > 2 and (len(times) != 1 or times[0] < len(columns) - 1 or not (behaves or all(few[at] for at in between))):
-        return {}, {}
-    small = (few[0] or few[1]) and len(columns) > 2 and len(columns[0].codes) > 40
-    if columns[0].kind >= DAY or columns[1].kind >= DAY or small:
-        return {}, {}
-    user, item = columns[:2]
-    if share(user.cells, r"^(B[0-9A-Z]{9}|[0-9]{9}[0-9X])$") > 0.9 and share(item.cells, r"^A[0-9A-Z]{9,20}$") > 0.9:
-        user, item = item, user  # as Amazon's reviews have them
-    roles = {"user": user.name, "item": item.name, **({"time": columns[times[0]].name} if times else {})}
-    return roles, dict.fromkeys(roles, "by its place: the file names no columns")
+    timed = len(columns) > 2
+    small = timed and any(few[:2]) and len(columns[0].codes) > 40
+    places = [False] * (len(columns) - 1) + [timed]  # of times
+    if len(columns) < 2 or small or not all(few[2:-1]) or [one.kind >= DAY for one in columns] != places:
+        return {}
+    ids = columns[1::-1] if all(share(one.cells, form) > 0.9 for one, form in zip(columns, LISTED_IDS, strict=False)) else columns
+    return {"user": ids[0].name, "item": ids[1].name, **({"time": columns[-1].name} if timed else {})}
 
 
 # --- what to ask -------------------------------------------------------------------------------------------------------
@@ -314,44 +306,42 @@ def _choose_by_place(profiles: dict[str, ColumnProfile]) -> tuple[dict[str, str]
 
 def _find_candidates(profiles: dict[str, ColumnProfile], choice: Choice) -> dict[str, list[ColumnProfile]]:
     """Return the columns that each missing role could be, the likeliest first."""
-    taken_names = {name for ours, name in choice.roles.items() if ours != "title"}
-    user, item = (profiles.get(choice.roles.get(ours, "")) for ours in ("user", "item"))
-    free = [one for one in profiles.values() if one.name not in taken_names and (one.is_id or hold_lists(one.cells))]
-    times = [one for one in free if one.kind >= DAY and (one.is_written or _words(one.name) & TIME_WORDS or not choice.roles)]
+    likely = {ours: name for ours, name in choice.roles.items() if ours != "title"}
+    free = [one for one in profiles.values() if one.name not in likely.values() and one.is_id]
+    times = [one for one in free if one.kind >= DAY and (one.is_written or _words(one.name) & TIME_WORDS or one.counts_moments)]
     ids = [one for one in free if one not in times and not (one.kind >= ORDER and one.is_written)]
-    every = [*ids, *filter(None, (user, item))]
     result = dict[str, list[ColumnProfile]]()
-    if "user" in choice.missing:
-        again = [one for one in ids if one.comes_again and len(one.counts) > 1]
-        once = item is not None and len(item.counts) == len(item.codes)  # nothing is shared by people
-        people = [
-            one for one in again
-            if PERSON.search(one.name) or not (once or MEASURE.search(one.name) or any(_is_trait(one, other) for other in every))
-        ]  # fmt: skip
-        result["user"] = sorted(people, key=lambda one: (not PERSON.search(one.name), not CODE.search(one.name)))[:3]
-        user = result["user"][0] if result["user"] else None
-    if "item" in choice.missing:
-        things = [one for one in ids if one is not user and not (user and _is_trait(one, user)) and _could_be_things(one)]
-        result["item"] = sorted(things, key=lambda one: -2 * bool(THING.search(one.name)) - bool(CODE.search(one.name)))[:3]
-        item = result["item"][0] if result["item"] else None
-    if "time" in choice.missing:
-        fits = [one for one in times if not _why_no_time(one, user, item, counter=False)]
-        result["time"] = sorted(fits, key=lambda one: _is_later(one.name))[:3]
+    for ours in choice.missing:
+        owners = _owners(profiles, likely)
+        if ours == "user":
+            once = "item" in owners and owners["item"].stands_once  # nothing is shared by people
+            whole = [*ids, *owners.values()]
+            fits = [
+                one for one in ids if one.comes_again and len(one.counts) > 1 and (PERSON.search(one.name) or not (
+                    once or MEASURE.search(one.name) or any(_is_trait(one, other) for other in whole)))
+            ]  # fmt: skip
+            fits.sort(key=lambda one: (not PERSON.search(one.name), not CODE.search(one.name)))
+        elif ours == "item":
+            user = profiles.get(likely.get("user", ""))
+            fits = [one for one in ids if one is not user and _could_be_things(one) and not (user and _is_trait(one, user))]
+            fits.sort(key=lambda one: -2 * bool(THING.search(one.name)) - bool(CODE.search(one.name)))
+        else:
+            fits = [one for one in times if not _why_no_time(one, owners)]
+            fits.sort(key=lambda one: (not one.is_written, _is_later(one.name)))
+        result[ours] = fits[:3]
+        if fits:
+            likely[ours] = fits[0].name
     return result
 
 
 def _could_be_things(one: ColumnProfile) -> bool:
-    named_columns = THING.search(one.name) and not re.search("(?i)price|quantity", one.name)
-    other = MEASURE.search(one.name) or PERSON.search(one.name)
-    return (len(one.codes) < ENOUGH or _holds_things(one)) and bool(named_columns or not other)
+    thing = THING.search(one.name) and not re.search("(?i)price|quantity", one.name)
+    return one.names_things and bool(thing or not (MEASURE.search(one.name) or PERSON.search(one.name)))
 
 
 def _is_trait(one: ColumnProfile, other: ColumnProfile) -> bool:
     """Whether one value of the other, of which there are as many or more, always has one value of this."""
-    if one is other or len(other.counts) < len(one.counts) or len(other.counts) == len(other.codes):
-        return False
-    varying = one.varies_within(other)
-    return varying is not None and varying < 0.02
+    return one is not other and len(one.counts) <= len(other.counts) < len(other.codes) and one.follows_from(other)
 
 
 # --- what values tell of a time ----------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@ stretch of whole lines at a time, all cells as text.
 """
 
 import codecs
-import contextlib
 import csv
 import io
 import re
@@ -30,6 +29,7 @@ TYPED = re.compile(
     r"[-+]?[0-9][0-9.,eE:/+\-TZ ]*( UTC| [AaPp][Mm])?|[0-9]{1,4}[-/. ][^\W\d]{3,9}[-/. ][0-9]{2,4}.*"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [0-9]{2} .*[0-9]{4}"
 )
+ACCENT = rb"(?<![\x80-\xff])(?:[\x80\x91-\xff]|[\xc0-\xff]{2}(?=[A-Za-z])|(?<=[A-Za-z])[\xc0-\xff]{2})(?![\x80-\xff])"
 SUFFIX = re.compile(r":(token|token_seq|float|float_seq)$")
 
 
@@ -72,15 +72,14 @@ class Layout(NamedTuple):
 
 def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
     """Yield the text in UTF-8, whole lines at a time. Raises InputError for what is no text."""
-    data, rest, line, encoding, mac = file.read(STRETCH), b"", 1, "", None
+    data, rest, line, encoding = file.read(STRETCH), b"", 1, ""
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     decoder = codecs.getincrementaldecoder("utf-16")("replace") if wide else None
     notes += ["the file is UTF-16 text"] if wide else []
     while data or rest:
         more = len(data) == STRETCH
         data = decoder.decode(data, not more).encode() if decoder else data
-        mac = (b"\r" in data[:HEAD] and b"\n" not in data[:HEAD]) if mac is None else mac
-        rest += data.replace(b"\r", b"\n") if mac else data
+        rest += data if b"\n" in data[:HEAD] else data.replace(b"\r", b"\n")
         if b"\0" in rest[:HEAD]:
             raise InputError(f"{file.member.shown} is not a text file in UTF-8 (it holds NUL bytes): {AS_CSV} in UTF-8")
         cut = _whole_lines(rest) if more else len(rest)
@@ -96,24 +95,28 @@ def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
         data = file.read(STRETCH) if more else b""
 
 
-def look(head: bytes, member: Member, given: Mapping[str, str], notes: list[str]) -> Layout | None:
-    """Return how a text lies, judging by its first lines; None where no separator makes columns of it. `given` are names
-    of columns that were said. Raises InputError for too many columns."""
+def look(head: bytes, member: Member, given: Mapping[str, str], notes: list[str]) -> Layout:
+    """Return how a text lies, judging by its first lines. `given` are names of columns that were said. Raises InputError for too
+    many columns, and where no separator makes columns of it."""
     lines = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
     lines = lines[:-1] if len(lines) > 1 and (len(head) >= HEAD or not lines[-1]) else lines
     above, comment = _above(lines)
-    places = [at for at, line in enumerate(lines[above : above + LINES]) if line.strip()]
-    lines = [lines[above + at] for at in places]
+    places = [at for at, line in enumerate(lines[above : above + LINES], above) if line.strip()]
+    lines = [lines[at] for at in places]
     cut = _separated(lines)
     for title_lines in range(1, min(10, len(lines) - 3)) if cut is None else ():
-        cut = _separated(lines[title_lines:])
-        if cut is not None and cut.width > 2 and cut.share > 0.95 and not any(map(_is_typed, cut.rows[0])):
+        below = _separated(lines[title_lines:])
+        if below is not None and below.width > 2 and below.share > 0.95 and not any(map(_is_typed, below.rows[0])):
             notes.append(f"{title_lines} lines above the names of the columns were left out ({lines[0][:40]!r} …)")
-            above += places[title_lines]
+            cut, above = below, places[title_lines]
             break
-        cut = None
     if cut is None:
-        return None
+        cells = [len(re.split(r"[,;\t|]", line)) for line in lines]
+        what = "has no columns that a comma, tab, semicolon, bar or space separates"
+        if cells[0] > 1:
+            alike = cells.count(cells[0]) - 1
+            what = f"has {cells[0]} cells in its first line, and {alike} of the {len(cells) - 1} lines below it have as many"
+        raise InputError(f"{member.shown} {what}: write one event a line, as in user,item,time")
     refuse_large(0, cut.width, member)
     names, headed, first = _names(cut, comment, given, notes)
     if cut.separator != ",":
@@ -304,22 +307,16 @@ def _is_typed(cell: str) -> bool:
 
 def _encoding(data: bytes, line: int, notes: list[str]) -> str:
     """Return the encoding of a text that is not ASCII, and say so where it is not UTF-8."""
-    with contextlib.suppress(UnicodeDecodeError):
-        data.decode()
-        return "utf-8"
     decoded = data.decode("utf-8", "replace")
+    if "\ufffd" not in decoded:
+        return "utf-8"
     line += decoded.count("\n", 0, decoded.index("\ufffd"))
     if decoded.count("\ufffd") < 0.02 * len(re.findall(rb"[\xc2-\xf4]", data)):
         notes.append(f"bytes that are no UTF-8 (line {line}) are shown as \ufffd")
         return "utf-8"
-    name = "cp1252" if re.search(rb"[\x80-\x9f]", data) else "latin-1"
-    runs = re.findall(rb"([A-Za-z]?)([\x80-\xff]+)([A-Za-z]?)", data[:2_000_000])
-    alone = sum(
-        (len(run) == 1 and run[0] not in range(0x81, 0x91)) or (len(run) == 2 and min(run) >= 0xC0 and bool(before or after))
-        for before, run, after in runs
-    )
-    if alone < 0.6 * len(runs):  # accents stand alone or within a word, other scripts do not
-        sample = b"\n".join(text for text in data[: 4 * HEAD].split(b"\n") if not text.isascii())
+    name, some = "cp1252", data[: 4 * HEAD]
+    if len(re.findall(ACCENT, some)) < 0.6 * len(re.findall(rb"[\x80-\xff]+", some)):  # of another script than ours
+        sample = b"\n".join(text for text in some.split(b"\n") if not text.isascii())
         guess = charset_normalizer.from_bytes(sample, cp_exclusion=["utf_16", "utf_16_be", "utf_16_le", "utf_32", "utf_7"]).best()
         name = guess.encoding if guess is not None else name
     notes.append(f"the file is not UTF-8 (line {line}); it was read as {name}, so check the accents")

@@ -12,7 +12,16 @@ from typing import Any
 import pyarrow as pa
 
 from elastic_core.data.reading import delimited_text, structured_files
-from elastic_core.data.reading.archives import NO_LIMITS, IncompleteFile, Limits, Member, Source, files_beside, members
+from elastic_core.data.reading.archives import (
+    NO_LIMITS,
+    IncompleteFile,
+    IncompletePart,
+    Limits,
+    Member,
+    Source,
+    files_beside,
+    members,
+)
 from elastic_core.data.reading.column_roles import Choice, choose, kind_of
 from elastic_core.data.reading.delimited_text import Part
 from elastic_core.data.reading.titles import BESIDE
@@ -50,7 +59,8 @@ class RawTable:
     @cached_property
     def sample(self) -> Any:
         """Rows of the beginning and of three other places, all columns. Raises InputError for what cannot be understood."""
-        parts = list(self._first_parts())
+        typed = self.files[0].kind in ("parquet", "arrow")
+        parts = list(islice(self.parts(first=True), 1 if typed else None))
         if not parts or not parts[0].table.num_columns:
             raise InputError(f"{self.shown} {'has no rows below its header' if not parts and self.headed else 'is empty'}")
         rows = pa.Table.from_batches([part.table for part in parts])
@@ -59,11 +69,6 @@ class RawTable:
             starts = [len(rows) * place // 4 for place in (1, 2, 3)]
             rows = pa.concat_tables([rows.slice(0, SAMPLE - 3 * rest), *(rows.slice(start, rest) for start in starts)])
         return delimited_text.batch(rows)
-
-    def _first_parts(self) -> Iterator[Part]:
-        """Yield the parts that the sample is taken from: of a text several places, else the first part."""
-        parts = self.parts(first=True)
-        yield from parts if self.files[0].kind == "text" else islice(parts, 1)
 
     @cached_property
     def proposal(self) -> Choice:
@@ -76,13 +81,16 @@ class RawTable:
     def parts(self, wanted: list[str] | None = None, first: bool = False) -> Iterator[Part]:
         """Yield the rows, or some of the first file's, with the columns that are wanted (all)."""
         for member in self.files[: 1 if first else None]:
-            if member.kind != "text":
-                self.headed = True
-                self.layout_notes.append(member.kind)
-                yield from structured_files.tables(member, wanted, self.notes)
-            else:
-                with member.open() as file:
-                    yield from self._text(delimited_text.pieces(file, self.notes), member, wanted, first)
+            try:
+                if member.kind in ("parquet", "arrow"):
+                    self.headed = True
+                    self.layout_notes.append(member.kind)
+                    yield from structured_files.tables(member, wanted)
+                else:
+                    with member.open() as file:
+                        yield from self._text(delimited_text.pieces(file, self.notes), member, wanted, first)
+            except IncompleteFile as fault:
+                raise IncompletePart(fault) if len(self.files) > 1 else fault from None
 
     def _text(self, pieces: Iterator[bytes], member: Member, wanted: list[str] | None, first: bool) -> Iterator[Part]:
         start = next(pieces, b"")
@@ -90,65 +98,52 @@ class RawTable:
             raise InputError(f"{member.shown} is empty")
         if len(self.files) == 1 and len(start) < delimited_text.STRETCH and not first:
             self.blob = hashlib.sha1(b"blob %d\0" % len(start) + start, usedforsecurity=False).hexdigest()  # `git hash-object`
-        head = start[: delimited_text.HEAD]
-        pieces = chain([start], pieces)
+        head, pieces = start[: delimited_text.HEAD], chain([start], pieces)
         if structured_files.RECORDS.match(head):
             self.headed = True
             self.layout_notes.append("JSON")
             yield from structured_files.records(pieces, member, wanted)
             return
         layout = delimited_text.look(head, member, self.given, self.layout_notes)
-        if layout is None:
-            raise InputError(
-                f"{member.shown} has no columns that a comma, tab, semicolon, bar or space separates: "
-                "write one event a line, as in user,item,time"
-            )
         if self.names and not layout.headed:
             layout = layout._replace(names=self.names)
         self.headed = self.headed or layout.headed
         line, above = 1, layout.above
         for piece in pieces:
-            below = _below(piece, above)
+            body = b"".join(piece.split(b"\n", above)[above:])
+            for at, rows in enumerate(_windows(body) if first else [body]):
+                if rows and not rows.isspace():
+                    with contextlib.suppress(InputError) if at else contextlib.nullcontext():  # a quotation may begin before
+                        yield delimited_text.parse(rows, layout, wanted or list(layout.names), line + above)
             if first:
-                yield from _windows(piece, below, layout, line + above)
                 return
-            body = piece[below:]
-            if body and not body.isspace():
-                yield delimited_text.parse(body, layout, wanted or list(layout.names), line + above)
             line, above = line + piece.count(b"\n"), 0
 
 
-def _windows(piece: bytes, below: int, layout: delimited_text.Layout, line: int) -> Iterator[Part]:
-    """Yield rows of the beginning of a text and, where it is long, of three other places: many files are sorted by person."""
-    head = piece[below : piece.rfind(b"\n", below, below + delimited_text.HEAD) + 1 or None]
-    if not head or head.isspace():
-        return
-    yield delimited_text.parse(head, layout, list(layout.names), line)
-    if len(piece) <= 4 * delimited_text.HEAD:
-        return
-    for place in (1, 2, 3):
-        start = piece.find(b"\n", len(piece) * place // 4) + 1
-        rows = piece[start : piece.rfind(b"\n", start, start + WINDOW) + 1]
-        with contextlib.suppress(InputError):  # a quotation may begin before
-            yield delimited_text.parse(rows, layout, list(layout.names), line)
-
-
-def _below(piece: bytes, lines: int) -> int:
-    """Return where so many lines end."""
-    at = 0
-    for _ in range(lines):
-        at = piece.find(b"\n", at) + 1 or len(piece)
-    return at
+def _windows(text: bytes) -> Iterator[bytes]:
+    """Yield lines of the beginning and, where it is long, of three other places: many files are sorted by person."""
+    yield text[: text.rfind(b"\n", 0, delimited_text.HEAD) + 1 or None]
+    for place in (1, 2, 3) if len(text) > 4 * delimited_text.HEAD else ():
+        start = text.find(b"\n", len(text) * place // 4) + 1
+        yield text[start : text.rfind(b"\n", start, start + WINDOW) + 1]
 
 
 # --- which files -------------------------------------------------------------------------------------------------------
 
 
-def open_table(source: Source, given: Mapping[str, str] | None = None, limits: Limits = NO_LIMITS) -> RawTable:
-    """Look at a file, an upload, an archive or a folder. Raises InputError when it holds no table of interactions."""
-    columns = dict(given or {})
+def open_table(
+    source: Source, given: Mapping[str, str] | None = None, limits: Limits = NO_LIMITS, skip_torn: bool = False
+) -> RawTable:
+    """Look at a file, an upload, an archive or a folder; without the files in it that are torn, if these are to be skipped.
+    Raises InputError when it holds no table of interactions."""
+    columns, notes = dict(given or {}), list[str]()
     all_members = members(source, limits)
-    tables = [member for member in all_members if member.kind != "other"]
+    torn = [member for member in all_members if member.kind == "torn" or (skip_torn and _is_torn(member))]
+    if torn and not skip_torn:
+        raise IncompletePart(f"{torn[0].shown} is not a complete archive: download or pack it again")
+    if torn:
+        notes.append(f"{', '.join(member.name for member in torn)} is torn and was left out, as you said")
+    tables = [member for member in all_members if member.kind != "other" and member not in torn]
     if not tables:
         raise InputError(f"{source.name} holds no table that can be read")
     near = [*tables, *(files_beside(source) if isinstance(source, Path) and source.is_file() else [])]
@@ -157,14 +152,26 @@ def open_table(source: Source, given: Mapping[str, str] | None = None, limits: L
     tables = [member for member in tables if member.base.endswith(".inter")] or tables
     if len(tables) == 1:
         how = [tables[0].name] if len(all_members) > 1 else []
-        return RawTable(tables, columns, layout_notes=how, near=near)
+        return RawTable(tables, columns, notes, how, near)
     table = _join_parts(tables, columns, source)
-    rest = [one.name for one in all_members if one not in table.files and not BESIDE.fullmatch(one.base)]
+    rest = [one.name for one in all_members if one not in (*table.files, *torn) and not BESIDE.fullmatch(one.base)]
     if rest:
         more = f" and {len(rest) - 4} more" if len(rest) > 4 else ""
-        table.notes.append(f"{', '.join(rest[:4])}{more} hold no such rows and were left out")
+        notes.append(f"{', '.join(rest[:4])}{more} hold no such rows and were left out")
+    table.notes += notes
     table.near = near
     return table
+
+
+def _is_torn(member: Member) -> bool:
+    """Whether a file breaks off somewhere: it is read from beginning to end."""
+    with contextlib.suppress(InputError):
+        try:
+            for _ in RawTable([member], {}).parts() if member.kind != "other" else ():
+                pass
+        except IncompleteFile:
+            return True
+    return False
 
 
 def _join_parts(tables: list[Member], columns: dict[str, str], source: Source) -> RawTable:
@@ -174,30 +181,29 @@ def _join_parts(tables: list[Member], columns: dict[str, str], source: Source) -
         table = RawTable([member], columns)
         try:
             names = frozenset(table.sample.column_names)
-        except IncompleteFile:
-            raise
+        except IncompleteFile as fault:
+            raise IncompletePart(fault) from None
         except InputError:
             continue
         if table.headed:
             groups.setdefault(names, []).append(table)
         else:
             nameless.append(table)
-    widths = {table.sample.num_columns for table in nameless}
-    if not groups and len(widths) == 1:
+    if not groups and len({table.sample.num_columns for table in nameless}) == 1:
         groups, nameless = {frozenset(nameless[0].sample.column_names): nameless}, []
-    whole = [parts for parts in groups.values() if not parts[0].choose().missing]
-    if len(whole) != 1 and len(groups) != 1:
+    whole = [parts for parts in groups.values() if not parts[0].choose().missing] or list(groups.values())
+    if len(whole) != 1:
         names_listed = ", ".join(member.name for member in tables[:8])
-        raise InputError(f"{source.name} holds no single table of interactions (found: {names_listed}): name the file itself")
-    parts = whole[0] if len(whole) == 1 else next(iter(groups.values()))
+        raise InputError(f"{source.name} holds no single table of interactions (found: {names_listed}): give the right one alone")
+    parts = whole[0]
     more = [table for table in nameless if _continues(parts[0], table)]
-    files = [member for member in tables if member in [table.files[0] for table in (*parts, *more)]]
-    result = RawTable(files, columns, names=tuple(parts[0].sample.column_names) if more else ())
+    first, files = parts[0].files, [table.files[0] for table in (*parts, *more)]
+    result = RawTable(first + [member for member in tables if member in files and member not in first], columns)
     if len(files) > 1:
         result.notes.append(f"{len(files)} files of the same columns were read as one, in the order of their names")
     if more:
+        result.names = tuple(parts[0].sample.column_names)
         result.notes.append(f"{len(more)} of them have no line of names and were read with those of {parts[0].shown}")
-        result.files = [*parts[0].files, *(file for file in files if file not in parts[0].files)]
     return result
 
 

@@ -52,14 +52,15 @@ class Table:
 
 
 def read_interactions(
-    source: Source, columns: Mapping[str, str] | None = None, dates: Dates = "", titles: str = "", limits: Limits = NO_LIMITS
-) -> Table:
+    source: Source, columns: Mapping[str, str] | None = None, dates: Dates = "", titles: str = "", limits: Limits = NO_LIMITS,
+    skip_torn: bool = False,
+) -> Table:  # fmt: skip
     """Read whatever holds interactions. `columns` maps user, item, time, title, genres to the source's own names or places (1 …);
     a time of "" says that the rows are in order. `dates` says what 03/04/2024 means where no row tells, `titles` is a file of
-    titles.
+    titles; `skip_torn` reads a folder or an archive without the files in it that are torn.
 
     Raises InputError with one sentence: what it is, where it fails, what to do next."""
-    table = open_table(source, columns, limits)
+    table = open_table(source, columns, limits, skip_torn)
     choice = table.choose()
     try:
         if choice.missing:

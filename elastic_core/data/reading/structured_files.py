@@ -1,18 +1,17 @@
-"""What is no delimited text: JSON, lines of Python literals, Parquet, Arrow and Excel."""
+"""What is no delimited text: JSON, lines of Python literals, Parquet and Arrow."""
 
 import ast
 import contextlib
-import io
 import json
 import re
-import zipfile
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice, zip_longest
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pandas import DataFrame
 
 from elastic_core.data.reading.archives import AS_CSV, IncompleteFile, Member, refuse_large
 from elastic_core.data.reading.cell_text import hold_lists, split, text_of
@@ -30,7 +29,7 @@ def records(pieces: Iterator[bytes], member: Member, wanted: list[str] | None) -
     if not re.match(rb"\s*\{.*\}\s*\n\s*[\{u]", first[:BATCH]):  # not an object a line
         whole = b"".join([first, *pieces])
         with contextlib.suppress(ValueError, RecursionError):
-            yield _rows_part([(at, row) for at, row in enumerate(flat_rows(json.loads(whole)), 1)], [], member, wanted)
+            yield _rows_part(list(enumerate(flat_rows(json.loads(whole)), 1)), [], member, wanted)
             return
         first, pieces = whole, iter(())
     for piece in chain([first], pieces):
@@ -58,38 +57,38 @@ def _parsed(text: str) -> Any:
 
 def flat_rows(document: Any) -> Iterator[dict[str, Any]]:
     """Yield the flat rows inside: of lists of objects or of cells, of an object of columns, of rows, or of people."""
-    if isinstance(document, list) and document and all(isinstance(one, list) for one in document):
-        yield from ({f"column {at}": cell for at, cell in enumerate(row, 1)} for row in document)
-        return
-    if isinstance(document, list) and document and isinstance(document[0], dict):
-        yield from (row for one in document if isinstance(one, dict) for row in flat_rows(one))
+    if isinstance(document, list) and document:
+        for at, one in enumerate(document):
+            if isinstance(one, dict):
+                yield from flat_rows(one)
+            elif isinstance(one, list) and isinstance(document[0], list):
+                yield {f"column {place}": cell for place, cell in enumerate(one, 1)}
+            elif not at:
+                raise ValueError
         return
     if not isinstance(document, dict):
         raise ValueError
-    nested = [name for name, value in document.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
-    maps = [value for value in document.values() if isinstance(value, dict) and value]
+    events = [name for name, value in document.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    columns = [value for value in document.values() if isinstance(value, dict | list)]
+    alike = len(columns) == len(document) > 1 and len({(type(one), len(one)) for one in columns}) == 1
     if {"columns", "data"} <= document.keys():  # pandas' orient="split"
-        yield from (dict(zip(document["columns"], row, strict=True)) for row in document["data"])
-    elif len(nested) > 1 and len(nested) == len(document):  # person → events
-        yield from ({"key": key, **row} for key, events in document.items() for one in events for row in flat_rows(one))
-    elif nested:
-        events = next((name for name in nested if any(TIMELY.search(key) for key in document[name][0])), nested[0])
-        around = {name: value for name, value in document.items() if name not in nested}
-        yield from (around | row for row in flat_rows(document[events]))
-    elif deep := next((name for name, value in document.items() if isinstance(value, dict) and _holds_rows(value)), ""):
-        around = {name: value for name, value in document.items() if name != deep}
-        yield from (around | row for row in flat_rows(document[deep]))
-    elif len(maps) > 1 and all("0" in value for value in maps):  # pandas' to_json: column → row → cell
-        yield from ({name: column.get(row) for name, column in document.items()} for row in maps[0])
-    elif len(maps) > 1 and len(maps) == len(document) and all(value.keys() == maps[0].keys() for value in maps[:9]):
-        yield from ({"key": key, **row} for key, row in document.items())  # and its orient="index"
-    elif len(document) > 1 and all(isinstance(value, list) for value in document.values()):
-        yield from (dict(zip(document, row, strict=True)) for row in zip(*document.values(), strict=False))
+        yield from DataFrame(document["data"], columns=document["columns"], dtype=object).to_dict("records")
+    elif len(events) > 1 and len(events) == len(document):  # person → events
+        yield from ({"key": key, **row} for key, rows in document.items() for one in rows for row in flat_rows(one))
+    elif inside := [name for name in events if any(TIMELY.search(key) for key in document[name][0])] or events or [
+        name for name, value in document.items() if isinstance(value, dict) and _holds_rows(value)
+    ]:  # fmt: skip
+        around = {name: value for name, value in document.items() if name not in (*events, inside[0])}
+        yield from (around | row for row in flat_rows(document[inside[0]]))
+    elif alike and (isinstance(columns[0], list) or "0" in columns[0]):  # column → row → cell
+        yield from DataFrame(document, dtype=object).to_dict("records")
+    elif alike and len(columns) > 20:  # pandas' orient="index"
+        yield from ({"key": key, **row} for key, row in document.items())
     else:
         flat = dict[str, Any]()
         for name, value in document.items():
-            inside = value if isinstance(value, dict) and "$oid" not in value else {"": value}
-            flat |= {f"{name}.{key}" if key else name: cell for key, cell in inside.items()}
+            nested = value if isinstance(value, dict) and "$oid" not in value else {"": value}
+            flat |= {f"{name}.{key}" if key else name: cell for key, cell in nested.items()}
         yield flat
 
 
@@ -108,15 +107,15 @@ def _rows_part(
     return Part(pa.RecordBatch.from_pydict(columns), 1, np.array([line for line, _ in rows], dtype=np.int64), tuple(bad))
 
 
-def tables(member: Member, wanted: list[str] | None, notes: list[str]) -> Iterator[Part]:
-    """Yield the rows of Parquet, Arrow or Excel, counted from 1. Raises InputError for what is torn or too large."""
-    kind, batches = {"parquet": ("Parquet", _parquet), "arrow": ("Arrow", _arrow), "xlsx": ("Excel", _excel)}[member.kind]
-    row = 1
+def tables(member: Member, wanted: list[str] | None) -> Iterator[Part]:
+    """Yield the rows of Parquet or Arrow, counted from 1. Raises InputError for what is torn or too large."""
+    kind, batches = ("Parquet", _parquet) if member.kind == "parquet" else ("Arrow", _arrow)
+    row, data = 1, member.read()
     try:
-        for batch in batches(member, wanted, notes):
+        for batch in batches(member, data, wanted):
             batch.validate(full=True)  # as Arrow asks of files of strangers
             decoded = [pc.cast(c, c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in batch.columns]
-            yield Part(pa.record_batch(decoded, names=batch.column_names), row + (kind == "Excel"))
+            yield Part(pa.record_batch(decoded, names=batch.column_names), row)
             row += batch.num_rows
     except InputError:
         raise
@@ -124,57 +123,24 @@ def tables(member: Member, wanted: list[str] | None, notes: list[str]) -> Iterat
         raise IncompleteFile(f"{member.shown} is not a complete {kind} file: write it again, or {AS_CSV}") from None
 
 
-def _parquet(member: Member, wanted: list[str] | None, notes: list[str]) -> Iterator[Any]:
+def _parquet(member: Member, data: bytes, wanted: list[str] | None) -> Iterator[Any]:
     from pyarrow import parquet
 
-    data = member.read()
     file = parquet.ParquetFile(pa.BufferReader(data))
-    schema = file.schema_arrow
-    if len(set(schema.names)) < len(schema.names):
+    names = file.schema_arrow.names
+    if len(set(names)) < len(names):
         raise InputError(f"{member.shown} has two columns of one name: give each its own")
-    refuse_large(file.metadata.num_rows, len(schema), member)
+    refuse_large(file.metadata.num_rows, len(names), member)
     member.check(sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)), len(data))
     yield from file.iter_batches(BATCH, columns=wanted)
 
 
-def _arrow(member: Member, wanted: list[str] | None, notes: list[str]) -> Iterator[Any]:
-    data = member.read()
+def _arrow(member: Member, data: bytes, wanted: list[str] | None) -> Iterator[Any]:
     if data.startswith(b"FEA1"):
         raise InputError(f"{member.shown} is a Feather file of version 1: save it as Feather 2, Parquet or CSV")
     table = (pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream)(pa.BufferReader(data)).read_all()
     refuse_large(table.num_rows, table.num_columns, member)
     yield from (table.select(wanted) if wanted else table).to_batches(BATCH)
-
-
-def _excel(member: Member, wanted: list[str] | None, notes: list[str]) -> Iterator[Any]:
-    """All sheets with the names of the one that holds most."""
-    import openpyxl
-
-    data = member.read()
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        member.check(sum(info.file_size for info in archive.infolist()), len(data))
-    book, tables = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True), list[Any]()
-    for sheet in book.worksheets:
-        most = min(sheet.max_column or 200, member.limits.columns + 1)
-        cells = islice(sheet.iter_rows(values_only=True, max_col=most), member.limits.rows + 2)
-        rows = [[text_of(cell) for cell in row] for row in cells if any(cell is not None for cell in row)]
-        filled = [sum(cell is not None for cell in row) for row in rows]
-        usual = float(np.median(filled)) if filled else 0.0
-        above = next((at for at, count in enumerate(filled) if count >= max(2, 0.6 * usual)), 0)
-        if above:
-            notes.append(f"{above} rows above the names of the columns were left out ({str(rows[0][0])[:40]!r} …)")
-        rows = rows[above:]
-        columns = list(zip_longest(*rows))
-        while columns and not any(cell is not None for cell in columns[-1]):
-            columns.pop()
-        if len(rows) > 1:
-            refuse_large(len(rows) - 1, len(columns), member)
-            names = [column[0] or f"column {i}" for i, column in enumerate(columns, 1)]
-            tables.append(pa.record_batch([pa.array(column[1:], pa.string()) for column in columns], names=names))
-    if not tables:
-        raise InputError(f"{member.shown} holds no sheet with rows")
-    names = max(tables, key=lambda table: table.num_rows * table.num_columns).column_names
-    yield from (table.select(wanted or names) for table in tables if table.column_names == names)
 
 
 def exploded(table: Any, roles: Mapping[str, str], shown: str) -> Any:

@@ -8,7 +8,7 @@ import contextlib
 import re
 import unicodedata
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,7 +20,7 @@ from pandas import DataFrame
 from pyarrow.types import is_date, is_decimal, is_duration, is_floating, is_integer, is_large_string, is_string, is_timestamp
 
 from elastic_core.data.reading.cell_text import Spellings, clean_cell
-from elastic_core.data.reading.time_units import DAY, LATEST, moment, scaled
+from elastic_core.data.reading.time_units import LATEST, scaled, since_1970
 from elastic_core.errors import InputError
 
 Dates = Literal["", "day-first", "month-first"]
@@ -36,14 +36,10 @@ MONTHS = {
     )
     for name in names.split()
 } | {"juin": 6, "juil": 7}  # fmt: skip
-ZONES = {
-    name: float(hours)
-    for name, hours in zip(
-        "cet cest bst est edt cdt mst mdt pst pdt msk ist jst".split(),
-        "1 2 1 -5 -4 -5 -7 -6 -8 -7 3 5.5 9".split(),
-        strict=True,
-    )
-}
+ZONES = dict(
+    pair.split("=") for pair in
+    "cet=+1 cest=+2 bst=+1 est=-5 edt=-4 cdt=-5 mst=-7 mdt=-6 pst=-8 pdt=-7 msk=+3 ist=+0530 jst=+9".split()
+)  # fmt: skip
 _CLOCK = (
     r"(?:(?:[t,:_-]|\s+at)?\s*(?P<h>[0-9]{1,2})[:.h](?P<i>[0-9]{2})(?:[:.](?P<s>[0-9]{2})(?:[.,:](?P<f>[0-9]{1,9}))?)?"
     r"(?:\s?(?P<half>[ap])\.?m?\.?)?)?"
@@ -121,7 +117,9 @@ class Times:
                 raise
         dated = np.isfinite(seconds).sum()
         what = "number" if count and count >= dated else "date"
-        expected = f"no {what}, as most rows have it" if count or dated else "no date or number that is understood"
+        expected = f"no {what}, as most rows have it"
+        if not count and not dated:
+            expected = "no date or number that is understood: write it as 2023-12-31 18:50:22"
         if what == "number":
             seconds = scaled(numbers, notes)
         else:
@@ -135,7 +133,7 @@ def check_times(values: ndarray, unread: Callable[[int], str]) -> Read:
     """Return the times that can be, to the microsecond, and what is wrong with the others."""
     some = values[:: max(1, len(values) // 100_000)]
     modern = bool(np.isfinite(some).any()) and float(np.nanmedian(some)) > Y2000
-    least = 365 * DAY if modern else 0.0
+    least = 365 * 86_400.0 if modern else 0.0
     good, wrong = (values >= least) & (values <= LATEST), dict[int, str]()
     if not good.all():
         for row in np.flatnonzero(~good).tolist():
@@ -185,20 +183,10 @@ def clock(texts: list[str]) -> ndarray:
     clean = [clean_cell(text) for text in texts]
     numbers = [text for text in clean if text.isdecimal()]
     width = 6 if any(len(text) > 4 for text in numbers) else 4
-    if all(len(text) < 3 and int(text) < 24 for text in numbers):  # hours
+    if all(len(text) < 3 for text in numbers):  # hours
         clean = [text + "00" if text.isdecimal() else text for text in clean]
-    marked = [
-        ":".join(re.findall("..", text.zfill(width))) if text.isdecimal() and len(text) <= width else text for text in clean
-    ]
-    _, found = _taken_apart([text.lower() for text in marked], f"^{_CLOCK}$")
-    return np.where(np.isfinite(_numbers(found["h"])), _clock_seconds(found), np.nan)
-
-
-def _taken_apart(texts: list[str], pattern: str) -> tuple[ndarray, DataFrame]:
-    """Return bool [texts], which of them match, and what each group found in every text ("" for nothing)."""
-    found = pc.extract_regex(pa.array(texts, pa.string()), pattern)
-    groups = DataFrame({group.name: found.field(group.name).to_pylist() for group in found.type}, dtype=object)
-    return np.asarray(found.is_valid().to_numpy(False)), groups.fillna("")
+    marked = [":".join(re.findall("..", text.zfill(width))) if text.isdecimal() else text for text in clean]
+    return read_dates(["1970-01-01 " + text if ":" in text else "" for text in marked], "", [])
 
 
 def read_dates(texts: list[str], order: Dates, date_notes: list[str]) -> ndarray:
@@ -211,16 +199,12 @@ def read_dates(texts: list[str], order: Dates, date_notes: list[str]) -> ndarray
     if lower and sum(bool(NO_YEAR.fullmatch(text)) for text in lower[:200]) > 0.8 * min(len(lower), 200):
         raise InputError(f"times such as {texts[0]} have no year: write it before them, as in 2023-12-31 18:50:22")
     for pattern in WRITTEN:
-        there, found = _taken_apart([lower[row] for row in rows_left], pattern)
+        groups = pc.extract_regex(pa.array([lower[row] for row in rows_left], pa.string()), pattern)
+        there = groups.is_valid().to_numpy(False)
+        found = DataFrame({group.name: groups.field(group.name).filter(there).to_pylist() for group in groups.type}, dtype=object)
         rows, rows_left = rows_left[there], rows_left[~there]
         if len(rows):
-            out[rows] = _seconds(found[there], [texts[row] for row in rows], order, date_notes)
-    for row in rows_left.tolist():  # 2019-W05-3, 2019-035
-        for read in (datetime.fromisoformat, lambda text: datetime.strptime(text + " " * (len(text) < 8), "%Y-%j")):
-            with contextlib.suppress(ValueError, OverflowError):
-                date = read(texts[row])
-                out[row] = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-                break
+            out[rows] = _seconds(found.fillna(""), [texts[row] for row in rows], order, date_notes)
     return out
 
 
@@ -230,60 +214,48 @@ def _unaccented(text: str) -> str:
 
 def _seconds(found: DataFrame, texts: list[str], order: Dates, date_notes: list[str]) -> ndarray:
     """Return the seconds of dates that were taken apart. Raises Undecided where no row tells day from month."""
-    a, c = _numbers(found["a"]), _numbers(found["c"])
+    a, c = found["a"].to_numpy(int), found["c"].to_numpy(int)
     if "mon" in found:
         month = np.array([MONTHS.get(name[:4], MONTHS.get(name[:3], 0)) for name in found["mon"]])
         year, day = np.where(a > 31, a, c), np.where(a > 31, c, a)
     else:
-        b, lead = _numbers(found["b"]), np.array([len(text) == 4 for text in found["a"]])
-        year, month, day = a, b, c
-        if not lead.all():
-            dotted = bool((found["mark"] == ".").all())
-            first = _day_first(a[~lead], b[~lead], c[~lead], np.array(texts)[~lead], dotted, order, date_notes)
-            year, month, day = np.where(lead, a, c), np.where(lead, b, b if first else a), np.where(lead, c, a if first else b)
+        b, lead = found["b"].to_numpy(int), (found["a"].str.len() == 4).to_numpy()
+        dates = DataFrame({"a": a, "b": b, "c": c, "text": texts})[~lead]
+        first = dates.empty or _day_first(dates, found["mark"], order, date_notes)
+        year, month, day = np.where(lead, a, c), np.where(lead | first, b, a), np.where(lead, c, a if first else b)
         if not lead.any() and len(c) > 19 and c.max() <= 31 and len(np.unique(a)) < len(np.unique(c)) / 2:
             year, month, day = a, b, c  # 19-01-31: the year comes first
     year = np.where(year < 70, year + 2000, np.where(year < 100, year + 1900, year))
-    begun = moment(*(part.astype(np.int64) for part in (year, month, day)))
-    return begun + _clock_seconds(found) - found["zone"].map({zone: _offset(zone) for zone in set(found["zone"])}).to_numpy()
+    hour, half = found["h"].replace("", "0").astype(int), found["half"]
+    hour = hour.mask(half != "", (hour % 12 + 12 * (half == "p")).where(hour.between(1, 12), 99))
+    zones = {zone: _offset(zone) for zone in set(found["zone"])}
+    parts = zip(year, month, day, hour, found["i"], found["s"], found["f"], found["zone"], strict=True)
+    stamps = [f"{y:04}-{m:02}-{d:02}T{h:02}:{i:0>2}:{s:0>2}.{f[:6]}0{zones[zone]}" for y, m, d, h, i, s, f, zone in parts]
+    moments = pd.to_datetime(pd.Series(stamps), format="ISO8601", errors="coerce", utc=True)
+    return since_1970(moments.dt.tz_localize(None))
 
 
-def _day_first(a: ndarray, b: ndarray, c: ndarray, texts: ndarray, dotted: bool, order: Dates, date_notes: list[str]) -> bool:
-    """Return whether the day comes before the month, as most of the rows that tell have it."""
-    first, second = int((a > 12).sum()), int((b > 12).sum())
-    unclear = np.flatnonzero((np.minimum(a, b) >= 1) & (np.maximum(a, b) <= 12) & (a != b))
-    either = int(unclear[0]) if len(unclear) else None
+def _day_first(dates: DataFrame, marks: "pd.Series[Any]", order: Dates, date_notes: list[str]) -> bool:
+    """Return whether the day (`a` or `b`) comes before the month, as most of the dates that tell have it."""
+    first, second = int((dates["a"] > 12).sum()), int((dates["b"] > 12).sum())
+    unclear = dates[dates["a"].between(1, 12) & dates["b"].between(1, 12) & (dates["a"] != dates["b"])][:1]
     if order:
         day, why = order == ORDERS[0], "as was said"
     elif first != second:
         day, why = first > second, "because other rows have a number above 12 there"
-    elif either is None or (not first and dotted):
+    elif unclear.empty or (not first and (marks == ".").all()):
         day, why = True, "because of the dots; no row has a number above 12 that would tell"
     else:
-        year, one, other = (int(part[either]) for part in (c, a, b))
+        one, other, year, text = unclear.iloc[0]
         year += 0 if year > 99 else 2000
-        raise Undecided(str(texts[either]), [datetime(year, other, one), datetime(year, one, other)])
-    if either is not None:
-        date_notes.append(f"dates such as {texts[either]} were read with the {'day' if day else 'month'} first, {why}")
+        raise Undecided(text, [datetime(year, other, one), datetime(year, one, other)])
+    for text in unclear["text"]:
+        date_notes.append(f"dates such as {text} were read with the {'day' if day else 'month'} first, {why}")
     return day
 
 
-def _clock_seconds(found: DataFrame) -> ndarray:
-    hour, minute, second = (np.nan_to_num(_numbers(found[name])) for name in ("h", "i", "s"))
-    half = found["half"].to_numpy()
-    bad = ((half != "") & ((hour < 1) | (hour > 12))) | (hour > 23) | (minute > 59) | (second > 60)
-    hour = np.where(half != "", hour % 12 + 12 * (half == "p"), hour)
-    return np.where(bad, np.nan, hour * 3600 + minute * 60 + second + _numbers("0." + found["f"] + "0"))
-
-
-def _offset(zone: str) -> float:
-    digits = re.sub("[^0-9]", "", zone)
-    if not digits:
-        return ZONES.get(zone, 0) * 3600.0
-    hours, minutes = (int(digits[:-2]), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
-    return (-1 if "-" in zone else 1) * (hours * 3600.0 + minutes * 60.0)
-
-
-def _numbers(texts: "pd.Series[Any]") -> ndarray:
-    """Return a group as numbers, NaN where it is empty."""
-    return np.asarray(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)
+def _offset(zone: str) -> str:
+    """Return `+05:30` for `ist`, `utc+5:30`, `+0530`; for nothing, `z` and `utc` `+00:00`."""
+    digits = re.sub("[^0-9]", "", ZONES.get(zone, zone)) or "0"
+    digits = (digits if len(digits) > 2 else digits + "00").zfill(4)
+    return f"{'-' if '-' in ZONES.get(zone, zone) else '+'}{digits[:2]}:{digits[2:]}"

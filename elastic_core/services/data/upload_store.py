@@ -67,14 +67,15 @@ class FileOutcome(NamedTuple):
     steps: pd.DataFrame
 
 
-def open_upload(name: str, data: bytes) -> tuple[RawTable, dict[str, str]]:
-    """The sheet inside an upload and the guessed columns. Raises InputError with one sentence."""
+def open_upload(name: str, data: bytes, skip_torn: bool = False) -> tuple[RawTable, dict[str, str]]:
+    """The sheet inside an upload and the guessed columns; without what is torn in an archive, if that is to be skipped. Raises
+    InputError with one sentence."""
     public.refuse_in_public("upload")
     if len(data) > MOST_BYTES:
         raise InputError(
             f"{shown_name(name)} has {files.size_text(len(data))}; at most {files.size_text(MOST_BYTES)} can be sent"
         )
-    sheet = open_table(Upload(name, data), limits=LIMITS)
+    sheet = open_table(Upload(name, data), limits=LIMITS, skip_torn=skip_torn)
     choice = sheet.proposal
     order = dict([IN_ORDER]) if choice.ordered and "time" not in choice.roles else {}
     return sheet, {**{ours: column for ours, column in choice.roles.items() if ours in ROLES}, **order}
