@@ -230,7 +230,7 @@ def test_parts_are_read_whole_or_refused(kind: str, way: str, write: Any, tmp_pa
             read_interactions(source)
         table = read_interactions(source, skip_torn=True)
         assert rows_of(table) == [*TIMED[:240], *TIMED[480:]]
-        assert "part-1.csv is torn and was left out, as you said" in " ".join(table.notes)
+        assert "part-1.csv.gz is torn and was left out, as you said" in " ".join(table.notes)
         return
     table = read_interactions(source)
     assert rows_of(table) == TIMED

@@ -63,7 +63,7 @@ WRITTEN = {
     "%d.%m.%Y %H:%M:%S": 1, "%d.%m.%y": DAY, "%m/%d/%y %H:%M": 60, "%m/%d/%Y %I:%M\u202f%p": 60, "%d/%m/%Y %H:%M +0000": 60,
     "%d-%b-%y %H.%M.%S": 1, '"%b %d, %Y"': DAY, "[%d/%b/%Y:%H:%M:%S +0000]": 1, "%a %b %d %H:%M:%S +0000 %Y": 1,
     '"%a, %d %b %Y %H:%M:%S GMT"': 1, "%Y年%m月%d日 %H:%M": 60,
-    "%H:%M:%S %d.%m.%Y": 1, '"%I:%M %p, %d %b %Y"': 60, "%Y_%m_%d": DAY,
+    "%Y_%m_%d": DAY,
 }  # fmt: skip
 MONTHS = "janvier Februar marzo avril Mai junio juillet".split()
 SPELT: dict[str, tuple[int, Any]] = {

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from elastic_core.data.reading.column_roles import ENOUGH, FILLED, IN_ORDER, NEEDED, PERSON, Choice
+from elastic_core.data.reading.column_roles import ENOUGH, FILLED, NEEDED, PERSON, Choice
 from elastic_core.data.reading.raw_table import RawTable
 from elastic_core.data.reading.time_columns import ORDERS, Undecided
 from elastic_core.errors import InputError
@@ -26,13 +26,13 @@ def describe_missing(table: RawTable, choice: Choice) -> str:
     if not table.headed:
         cells = ", ".join(f"{at} = {str(table.sample[name][0].as_py())[:24]!r}" for at, name in enumerate(names[:12], 1))
         return f"{table.shown} does not name its columns ({cells})"
-    parts = list[str]()
+    parts, why_not = list[str](), f" ({'; '.join(choice.rejected[:2])})" if choice.rejected else ""
     for ours in choice.missing:
         could_be = [f"{one.name[:40]} ({one.summary})" for one in choice.candidates[ours]]
         if could_be:
             parts.append(f"the {SPOKEN[ours]} could be {' or '.join(could_be[:2])}")
         elif ours == "time":
-            parts.append(f"no column holds times that order a person's events{_why(choice)}")
+            parts.append(f"no column holds times that order a person's events{why_not}")
         else:
             parts.append(f"no column looks like the {SPOKEN[ours]}")
     if all(not choice.candidates[ours] for ours in choice.missing if ours != "time"):
@@ -46,56 +46,49 @@ def says_why_not(table: RawTable, choice: Choice) -> str:
     if "user" not in choice.missing or not table.headed or len(table.sample) < ENOUGH:
         return ""
     people = choice.candidates["user"]
-    for one in choice.unfit if not any(PERSON.search(one.name) for one in people) else ():
-        if one.stands_once:
-            return (
-                f"{table.shown} has one row for each {one.name!r}, and a history needs several: "
-                "give the table with a row for every event of a person"
-            )
-        if 0.1 < one.filled < FILLED:
-            return (
-                f"{table.shown} does not say whose event it is on {1 - one.filled:.0%} of the rows, where {one.name!r} is empty, "
-                "and at most a tenth may be left out: take these rows out of the file"
-            )
+    if not any(PERSON.search(one.name) for one in people):
+        for one in choice.unfit:
+            if one.stands_once:
+                return (
+                    f"{table.shown} has one row for each {one.name!r}, and a history needs several: "
+                    "give the table with a row for every event of a person"
+                )
+            if 0.1 < one.filled < FILLED:
+                return (
+                    f"{table.shown} does not say whose event it is on {1 - one.filled:.0%} of the rows, where {one.name!r} is "
+                    "empty, and at most a tenth may be left out: take these rows out of the file"
+                )
     items = [choice.roles["item"]] if "item" in choice.roles else [one.name for one in choice.candidates.get("item", [])]
     if any(PERSON.search(one.name) or (items and one.name != items[0]) for one in people):
         return ""
     return (
-        f"{table.shown} names no person, so it seems to hold one person's own history: a list for them needs other people's "
-        "histories too; join the exports of several people into one file with a column for the person"
+        f"{table.shown} names no person, so it seems to hold one person's own history, or events without the people whose they "
+        "are: a list for somebody needs other people's histories too; join the exports of several people into one file, or this "
+        "table to that of its people, with a column for the person"
     )
-
-
-def _why(choice: Choice) -> str:
-    return f" ({'; '.join(choice.rejected[:2])})" if choice.rejected else ""
 
 
 def _suggest_line(table: RawTable, choice: Choice, read: Callable[[RawTable, Choice], Any]) -> str:
     """Return the line with the likeliest columns if the file can be read so; else what to say in general."""
-    general = "say which is which, as in --columns user=NAME,item=NAME,time=NAME" if table.headed else (
-        "say which is which by their places, as in --columns user=PLACE,item=PLACE,time=PLACE"
-    )  # fmt: skip
-    in_order = "say --columns time= if the rows are in order of time, or which column is the time with --columns time=NAME"
     if choice.missing == ["time"] and not choice.candidates["time"]:
-        return in_order
-    columns = {ours: choice.roles.get(ours) or next((one.name for one in choice.candidates.get(ours, [])), "") for ours in NEEDED}
-    if choice.ordered or not (columns["time"] or choice.candidates.get("time")):
-        columns["time"] = ""
-    if not all(columns[ours] for ours in ("user", "item")):
+        return "say --columns time= if the rows are in order of time, or which column is the time with --columns time=NAME"
+    general = "say which is which, as in --columns user=NAME,item=NAME,time=NAME"
+    if not table.headed:
+        general = general.replace("which,", "which by their places,").replace("NAME", "PLACE")
+    likely = {ours: one[0].name for ours, one in choice.candidates.items() if one} | choice.roles
+    columns = {ours: likely.get(ours, "") for ours in NEEDED}
+    if not (columns["user"] and columns["item"]):
         return general
-    again = RawTable(table.files, columns if columns["time"] else columns | dict([IN_ORDER]), names=table.names)
-    dates = ""
+    dates, again = "", RawTable(table.files, columns, names=table.names)
     try:
-        events_table = read(again, again.choose())
-        if events_table.events["user"].nunique() < 2 or events_table.events["user"].value_counts().iloc[0] < 3:
+        counts = read(again, again.choose()).events["user"].value_counts()
+        if len(counts) < 2 or counts.iloc[0] < 3:
             return general
     except Undecided:
         dates = f" --dates {ORDERS[0]} (or {ORDERS[1]})"
     except InputError:
         return general
     names = list(table.sample.column_names)
-    plain = {name: table.headed and not set(",='\"") & set(name) for name in names}
-    line = ",".join(f"{ours}={name if plain[name] else names.index(name) + 1}" for ours, name in columns.items() if name)
-    if not columns["time"]:
-        return f"if its rows are in order of time, try --columns {shell(line + ',time=')}"
-    return f"try --columns {shell(line)}{dates}"
+    plain = table.headed and not set(",='\"") & set("".join(columns.values()))
+    line = shell(",".join(f"{ours}={name if plain or not name else names.index(name) + 1}" for ours, name in columns.items()))
+    return f"try --columns {line}{dates}" if columns["time"] else f"if its rows are in order of time, try --columns {line}"

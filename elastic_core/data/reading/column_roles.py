@@ -194,16 +194,6 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
     return choice._replace(candidates=_find_candidates(profiles, choice), unfit=unfit)
 
 
-def title_columns(sample: Any) -> dict[str, str]:
-    """Return the columns for the item, its title and genres, of a table with a row an item: by their names alone."""
-    keys, result = {name: usual_key(name) for name in sample.column_names}, dict[str, str]()
-    for ours in ("item", "title", "genres"):
-        named_columns = [name for name in keys if keys[name] in NAMES[ours] and name not in result.values()]
-        if named_columns:
-            result[ours] = min(named_columns, key=lambda name: NAMES[ours].index(keys[name]))
-    return result
-
-
 def _find_column(name: str, names: list[str], ours: str, shown: str) -> str:
     if ours not in ROLES:
         raise InputError(f"data.columns maps {ours!r}, which is none of {', '.join(ROLES)}")
@@ -314,7 +304,7 @@ def _find_candidates(profiles: dict[str, ColumnProfile], choice: Choice) -> dict
     for ours in choice.missing:
         owners = _owners(profiles, likely)
         if ours == "user":
-            once = "item" in owners and owners["item"].stands_once  # nothing is shared by people
+            once = "item" in owners and len(owners["item"].counts) == len(owners["item"].codes)  # nothing is shared by people
             whole = [*ids, *owners.values()]
             fits = [
                 one for one in ids if one.comes_again and len(one.counts) > 1 and (PERSON.search(one.name) or not (

@@ -98,11 +98,11 @@ def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
 def look(head: bytes, member: Member, given: Mapping[str, str], notes: list[str]) -> Layout:
     """Return how a text lies, judging by its first lines. `given` are names of columns that were said. Raises InputError for too
     many columns, and where no separator makes columns of it."""
-    lines = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
-    lines = lines[:-1] if len(lines) > 1 and (len(head) >= HEAD or not lines[-1]) else lines
-    above, comment = _above(lines)
-    places = [at for at, line in enumerate(lines[above : above + LINES], above) if line.strip()]
-    lines = [lines[at] for at in places]
+    text = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
+    text = text[:-1] if len(text) > 1 and (len(head) >= HEAD or not text[-1]) else text
+    above = next((at for at, line in enumerate(text) if not _is_above(line, text[at:])), 0)
+    places = [at for at, line in enumerate(text[: above + LINES]) if at >= above and line.strip()]
+    lines = [text[at] for at in places]
     cut = _separated(lines)
     for title_lines in range(1, min(10, len(lines) - 3)) if cut is None else ():
         below = _separated(lines[title_lines:])
@@ -118,10 +118,10 @@ def look(head: bytes, member: Member, given: Mapping[str, str], notes: list[str]
             what = f"has {cells[0]} cells in its first line, and {alike} of the {len(cells) - 1} lines below it have as many"
         raise InputError(f"{member.shown} {what}: write one event a line, as in user,item,time")
     refuse_large(0, cut.width, member)
-    names, headed, first = _names(cut, comment, given, notes)
+    names, headed = _names(cut, given, notes)
     if cut.separator != ",":
         notes.append(f"{SPOKEN[cut.separator]} separate the columns")
-    return Layout(cut.separator, cut.quote, tuple(names), headed, above + first)
+    return Layout(cut.separator, cut.quote, tuple(names), headed, above + headed)
 
 
 def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
@@ -187,15 +187,10 @@ def _arrow(data: bytes, layout: Layout, quote: Quote, wanted: list[str], block: 
 # --- looking ---------------------------------------------------------------------------------------------------------
 
 
-def _above(lines: list[str]) -> tuple[int, str]:
-    """Return how many lines stand above the table, and the last comment."""
-    at, comment = 0, ""
-    for at, line in enumerate(lines):
-        is_comment = line[:1] in ("#", "%") and any(other.strip() and other[0] != line[0] for other in lines[at:])
-        comment = line.lstrip("#% ") if is_comment else comment
-        if line.strip() and not is_comment and not line.lstrip('\ufeff"').startswith("sep="):  # of Excel
-            break
-    return at, comment
+def _is_above(line: str, lines: list[str]) -> bool:
+    """Whether a line belongs to no table: empty, a comment, or Excel's sep=."""
+    comment = line[:1] in ("#", "%") and any(other.strip() and other[0] != line[0] for other in lines)
+    return not line.strip() or comment or line.lstrip('\ufeff"').startswith("sep=")
 
 
 class CutLines(NamedTuple):
@@ -206,19 +201,6 @@ class CutLines(NamedTuple):
     rows: list[list[str]]
     width: int
     share: float
-
-    @property
-    def body(self) -> list[list[str]]:
-        return [row for row in self.rows[1:] if len(row) == self.width]
-
-    @property
-    def fits(self) -> bool:
-        """Whether the first line has as many: one fewer where rows end in a separator, or begin with a number of their own."""
-        if self.width < 2 or self.share < 0.6:
-            return False
-        if len(self.rows[0]) == self.width - 1:
-            return all(not row[-1].strip() for row in self.body) or len({row[0] for row in self.body}) == len(self.body) > 1
-        return len(self.rows[0]) == self.width
 
     @property
     def likely(self) -> tuple[bool, bool, int]:
@@ -236,13 +218,20 @@ def _separated(lines: list[str]) -> CutLines | None:
         for quote in QUOTES if any(mark in line for line in lines[:2]) else ():
             if quote in (QUOTES[0], UNQUOTED) or any(str(mark) in line for mark in quote if mark for line in lines):
                 rows = _cells(lines, separator, quote)
-                counts = Counter(map(len, rows[1:] or rows))
-                width, often = max(counts.items(), key=lambda pair: (pair[1], pair[0]), default=(0, 0))
-                cuts.append(CutLines(separator, quote, rows, width, often / max(1, len(rows) - 1)))
-        cuts = [cut for cut in cuts if cut.fits]
+                width, often = Counter(map(len, rows[1:] or rows)).most_common(1)[0] if rows else (0, 0)
+                share = often / max(1, len(rows) - 1)
+                if width > 1 and share >= 0.6 and _begins_table(rows, width):
+                    cuts.append(CutLines(separator, quote, rows, width, share))
         if cuts:
             candidates.append(max(cuts, key=lambda cut: (len(cut.rows[0]) == cut.width, round(cut.share, 2))))
     return max(candidates, key=lambda cut: cut.likely, default=None)
+
+
+def _begins_table(rows: list[list[str]], width: int) -> bool:
+    """Whether the first line has as many cells; or one fewer, where others end in a separator, or begin with their number."""
+    body = [row for row in rows[1:] if len(row) == width]
+    ends = not any(row[-1].strip() for row in body) or len({row[0] for row in body}) == len(body) > 1
+    return len(rows[0]) == width or (len(rows[0]) == width - 1 and ends)
 
 
 def _cells(lines: list[str], separator: str, quote: Quote) -> list[list[str]]:
@@ -257,14 +246,12 @@ def _cells(lines: list[str], separator: str, quote: Quote) -> list[list[str]]:
 
 def _rows(lines: Iterable[str], separator: str, quote: Quote, spaced: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of every row that is not empty, with how many lines stand above it."""
-    how: Any = {
-        "quotechar": quote[0] or None,
-        "quoting": csv.QUOTE_MINIMAL if quote[0] else csv.QUOTE_NONE,
-        "escapechar": quote[1] or None,
-    }
     above, before = 0, csv.field_size_limit(STRETCH)
     try:
-        reader = csv.reader(lines, delimiter=separator, skipinitialspace=spaced, **how)
+        reader = csv.reader(
+            lines, delimiter=separator, skipinitialspace=spaced, quotechar=quote[0] or None, escapechar=quote[1] or None,
+            quoting=csv.QUOTE_MINIMAL if quote[0] else csv.QUOTE_NONE,
+        )  # fmt: skip
         for cells in reader:
             if cells:
                 yield above, cells
@@ -273,32 +260,26 @@ def _rows(lines: Iterable[str], separator: str, quote: Quote, spaced: bool = Fal
         csv.field_size_limit(before)
 
 
-def _names(cut: CutLines, comment: str, given: Mapping[str, str], notes: list[str]) -> tuple[list[str], bool, bool]:
-    """Return the names of the columns, whether the file gave them, and whether its first line did."""
-    first = [cell.strip() for cell in cut.rows[0]]
+def _names(cut: CutLines, given: Mapping[str, str], notes: list[str]) -> tuple[list[str], bool]:
+    """Return the names of the columns, and whether the first line gave them."""
+    first, body = [cell.strip() for cell in cut.rows[0]], [row for row in cut.rows[1:] if len(row) == cut.width]
     names = [SUFFIX.sub("", "".join(c for c in cell.strip("\"'") if c.isprintable()).strip())[:LONGEST_NAME] for cell in first]
-    usual = sum(map(is_usual, names))
-    if len(first) == cut.width:
-        typed = [np.mean([_is_typed(row[at]) for row in cut.body] or [False]) > 0.8 for at in range(cut.width)]
-        pairs = set(zip(typed, map(_is_typed, first), strict=True))
-        rows_only = (True, True) in pairs or (any(map(_is_typed, first)) and not usual)
-        has_given_name = any(name in names for name in given.values() if name and not name.isdecimal())
-        if not (usual >= 2 or has_given_name or not cut.body or (not rows_only and ((True, False) in pairs or usual == 1))):
-            names = [part.strip() for part in comment.split(cut.separator)]
-            if len(names) == cut.width and sum(map(is_usual, names)) > 1:
-                return names, True, False
+    usual, said = sum(map(is_usual, names)), any(name in names for name in given.values() if name and not name.isdecimal())
+    if len(first) < cut.width:
+        names.insert(0 if any(row[-1].strip() for row in body) else len(names), "")
+    elif usual < 2 and not said and body:
+        columns = [sum(map(_is_typed, column)) > 0.8 * len(body) for column in zip(*body, strict=True)]
+        alike = {(_is_typed(cell), typed) for cell, typed in zip(first, columns, strict=True)}
+        like_rows = (True, True) in alike or (not usual and any(map(_is_typed, first)))
+        if like_rows or not (usual or (False, True) in alike):
             notes.append("the first line holds no names, so it was taken for data and the columns were numbered")
-            return [f"column {i}" for i in range(1, cut.width + 1)], False, False
-    elif all(not row[-1].strip() for row in cut.body):
-        names.append("")
-    else:
-        names.insert(0, "")
+            return [f"column {i}" for i in range(1, cut.width + 1)], False
     for at, name in enumerate(names):
         names[at] = name or f"column {at + 1}"
         if names[at] in names[:at]:
             notes.append(f"two columns are called {name!r}; the later one is now {name!r} with its number")
             names[at] = f"{name} ({at + 1})"
-    return names, True, True
+    return names, True
 
 
 def _is_typed(cell: str) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from operator import ne
 from typing import Any
 
 import numpy as np
@@ -38,26 +39,31 @@ class Ids:
         self.rows.append(numbers)
         return numbers
 
-    def finish(self, notes: list[str]) -> tuple[ndarray, list[str], dict[int, str]]:
-        """Return places [rows] among the different ids, these, and what is wrong with some, by their places."""
+    def finish(self, notes: list[str]) -> tuple[pd.Categorical, dict[int, str]]:
+        """Return the ids [rows], and what is wrong with those of some rows."""
         rows = np.concatenate([np.empty(0, np.int32), *self.rows])
         self.rows.clear()
         if self.whole and len(rows):
-            return *_texts_of(rows), {}
+            places, numbers = pd.factorize(rows)
+            return _categorical(places, pc.cast(pa.array(numbers), pa.string()).to_pylist()), {}
         clean_texts = [clean_cell(text) for text in self.spellings.texts]
         texts = [text if text.isascii() else _one_spelling(text) for text in clean_texts]
-        if differ := sum(text != other for text, other in zip(texts, clean_texts, strict=True)):
+        if differ := sum(map(ne, texts, clean_texts)):
             notes.append(f"{differ:,} ids of the {self.name} were read without invisible characters and with one code a letter")
         if any(text.endswith(".0") for text in texts) and all(re.fullmatch(r"-?[0-9]+(\.0+)?|", text) for text in texts):
             texts = [re.sub(r"\.0+$", "", text) for text in texts]
             notes.append(f"ids of the {self.name} such as 12.0 were taken for 12")
         self.texts = texts
         places, different = pd.factorize(np.array(texts, dtype=object))
-        if note := _capitals(different.tolist(), self.name):
-            notes.append(note)
-        rows = rows if len(different) == len(places) else places.astype(np.int32)[rows]
+        notes += _capitals(different.tolist(), self.name)
+        ids = _categorical(places[rows], different.tolist())
         faults = {at: f"the {self.name} {what}" for at, text in enumerate(different) if (what := _fault(text))}
-        return rows, different.tolist(), faults
+        odd = np.flatnonzero(np.isin(ids.codes, list(faults))).tolist() if faults else []
+        return ids, {row: faults[ids.codes[row]] for row in odd}
+
+
+def _categorical(places: ndarray, texts: list[str]) -> pd.Categorical:
+    return pd.Categorical.from_codes(places.astype(np.int32), pd.Index(texts, dtype=object))
 
 
 def _one_spelling(text: str) -> str:
@@ -65,20 +71,15 @@ def _one_spelling(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(c for c in text if c not in INVISIBLE)).strip()
 
 
-def _capitals(texts: list[str], name: str) -> str:
-    """Return how many ids differ from another in capitals alone; nothing where none does."""
-    first, pairs = dict[str, str](), list[tuple[str, str]]()
-    for text in texts:
-        other = first.setdefault(text.casefold(), text)
-        if other != text:
-            pairs.append((other, text))
-    if not pairs:
-        return ""
-    one, other = pairs[0]
-    return (
+def _capitals(texts: list[str], name: str) -> list[str]:
+    """Say how many ids differ from another in capitals alone, where any does."""
+    first = dict[str, str]()
+    pairs = [(first[text.casefold()], text) for text in texts if first.setdefault(text.casefold(), text) != text]
+    return [
         f"{len(pairs):,} ids of the {name} differ from another in capitals alone ({one[:40]}, {other[:40]}) and count as others: "
         "write them alike if they are the same"
-    )
+        for one, other in pairs[:1]
+    ]
 
 
 def _whole_numbers(column: Any) -> ndarray | None:
@@ -96,18 +97,6 @@ def _whole_numbers(column: Any) -> ndarray | None:
     if pa.types.is_string(column.type) and digits != pc.sum(pc.binary_length(column)).as_py():
         return None
     return numbers.astype(np.int32) if high < 2**31 else numbers
-
-
-def _texts_of(numbers: ndarray) -> tuple[ndarray, list[str]]:
-    """Return places and different texts of whole numbers."""
-    high = int(numbers.max())
-    if high < 4 * len(numbers):
-        there = np.bincount(numbers) > 0
-        places, different = (np.cumsum(there, dtype=np.int32) - np.int32(1))[numbers], np.flatnonzero(there)
-    else:
-        places, different = pd.factorize(numbers)
-    texts: list[str] = pc.cast(pa.array(different), pa.string()).to_numpy(zero_copy_only=False).tolist()
-    return places.astype(np.int32, copy=False), texts
 
 
 def _fault(text: str) -> str:

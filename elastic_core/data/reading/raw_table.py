@@ -142,7 +142,7 @@ def open_table(
     if torn and not skip_torn:
         raise IncompletePart(f"{torn[0].shown} is not a complete archive: download or pack it again")
     if torn:
-        notes.append(f"{', '.join(member.name for member in torn)} is torn and was left out, as you said")
+        notes.append(f"{', '.join(member.shown for member in torn)} is torn and was left out, as you said")
     tables = [member for member in all_members if member.kind != "other" and member not in torn]
     if not tables:
         raise InputError(f"{source.name} holds no table that can be read")
@@ -176,27 +176,22 @@ def _is_torn(member: Member) -> bool:
 
 def _join_parts(tables: list[Member], columns: dict[str, str], source: Source) -> RawTable:
     """Return the one table of which several files are parts: of the same names in any order, or without names after the first."""
-    groups, nameless = dict[frozenset[str], list[RawTable]](), list[RawTable]()
+    groups = dict[frozenset[str], list[RawTable]]()
     for member in tables:
         table = RawTable([member], columns)
         try:
-            names = frozenset(table.sample.column_names)
+            groups.setdefault(frozenset(table.sample.column_names), []).append(table)
         except IncompleteFile as fault:
             raise IncompletePart(fault) from None
         except InputError:
             continue
-        if table.headed:
-            groups.setdefault(names, []).append(table)
-        else:
-            nameless.append(table)
-    if not groups and len({table.sample.num_columns for table in nameless}) == 1:
-        groups, nameless = {frozenset(nameless[0].sample.column_names): nameless}, []
-    whole = [parts for parts in groups.values() if not parts[0].choose().missing] or list(groups.values())
+    headed = [parts for parts in groups.values() if parts[0].headed] or list(groups.values())
+    whole = [parts for parts in headed if not parts[0].choose().missing] or headed
     if len(whole) != 1:
         names_listed = ", ".join(member.name for member in tables[:8])
         raise InputError(f"{source.name} holds no single table of interactions (found: {names_listed}): give the right one alone")
-    parts = whole[0]
-    more = [table for table in nameless if _continues(parts[0], table)]
+    parts, others = whole[0], [table for parts in groups.values() for table in parts if parts is not whole[0]]
+    more = [table for table in others if not table.headed and _continues(parts[0], table)]
     first, files = parts[0].files, [table.files[0] for table in (*parts, *more)]
     result = RawTable(first + [member for member in tables if member in files and member not in first], columns)
     if len(files) > 1:

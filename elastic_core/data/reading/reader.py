@@ -13,7 +13,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pandas import DataFrame
 
@@ -22,7 +21,7 @@ from elastic_core.data.reading.archives import NO_LIMITS, Limits, Source, member
 from elastic_core.data.reading.bad_rows import Faults, weigh
 from elastic_core.data.reading.cell_text import Spellings, hold_lists
 from elastic_core.data.reading.column_question import ask_columns
-from elastic_core.data.reading.column_roles import Choice, title_columns
+from elastic_core.data.reading.column_roles import Choice
 from elastic_core.data.reading.delimited_text import Part, batch
 from elastic_core.data.reading.ids import Ids
 from elastic_core.data.reading.raw_table import RawTable, open_table
@@ -77,7 +76,7 @@ def read_rows(sheet: RawTable, choice: Choice, dates: Dates = "", titles: str = 
     item_texts = Titles([ours for ours in ("title", "genres") if ours in roles])
     ids = {name: Ids(name, numbered=bool(item_texts.names)) for name in ("user", "item")}
     times, clocks, hours = Times(), Spellings(), list[np.ndarray]()
-    parts, starts, count = list[Part](), list[int](), 0
+    parts, starts = list[Part](), [0]
     for part in _exploded(sheet, roles) if holds_lists else sheet.parts(list(dict.fromkeys(roles.values()))):
         column = {ours: part.table[name] for ours, name in roles.items()}
         ids["user"].add(column["user"])
@@ -87,25 +86,23 @@ def read_rows(sheet: RawTable, choice: Choice, dates: Dates = "", titles: str = 
         if "clock" in column:
             hours.append(clocks.numbers(column["clock"]))
         parts.append(part._replace(table=None))
-        starts.append(count)
-        count += len(part.table)
-        refuse_large(count, 0, sheet)
+        starts.append(starts[-1] + len(part.table))
+        refuse_large(starts[-1], 0, sheet)
     bad = [one for part in parts for one in part.bad]
-    if not count and not bad:
+    rows = starts[-1] + len(bad)
+    if not rows:
         raise InputError(f"{sheet.shown} has no rows below its header")
 
-    notes, wrong, columns = list[str](), dict[int, str](), dict[str, Any]()
-    for name in ids:
-        places, texts, faults_of = ids[name].finish(notes)
-        for row in np.flatnonzero(np.isin(places, list(faults_of))).tolist() if faults_of else ():
-            wrong.setdefault(row, faults_of[int(places[row])])
-        columns[name] = pd.Categorical.from_codes(places, pd.Index(texts, dtype=object))
+    notes, columns = list[str](), dict[str, Any]()
+    columns["user"], wrong = ids["user"].finish(notes)
+    columns["item"], found = ids["item"].finish(notes)
+    wrong = found | wrong
     if sheet.headed:  # two files put together
         again = np.logical_and.reduce([columns[name] == roles[name] for name in ids])
         wrong |= dict.fromkeys(np.flatnonzero(again).tolist(), "the names of the columns stand here once more")
     if "time" in roles:
-        columns["time"], untimed = times.finish(dates, notes)
-        wrong = untimed | wrong
+        columns["time"], found = times.finish(dates, notes)
+        wrong = found | wrong
     if hours:
         after = clock(clocks.texts)[np.concatenate(hours)]
         odd = np.flatnonzero(np.isnan(after)).tolist()
@@ -114,7 +111,6 @@ def read_rows(sheet: RawTable, choice: Choice, dates: Dates = "", titles: str = 
     for row, what in wrong.items():
         at = bisect_right(starts, row) - 1
         bad.append((parts[at].line(row - starts[at]), what))
-    rows = count + sum(len(part.bad) for part in parts)
     faults = weigh(bad, rows, sheet.shown, sheet.counted)
     events = DataFrame(columns, copy=False)
     if wrong:
@@ -124,14 +120,14 @@ def read_rows(sheet: RawTable, choice: Choice, dates: Dates = "", titles: str = 
         items = titles_of(Path(titles), "", notes) if titles else _beside(sheet, notes)
     notes = [*sheet.notes, *notes, *_heavy(events)]
 
-    understood = [(ours, f"{name} ({choice.why.get(ours, 'by its name')})") for ours, name in roles.items() if ours != "clock"]
-    understood += [("layout", "; ".join(dict.fromkeys(sheet.layout_notes)))] if sheet.layout_notes else []
-    left_out = f"; {faults.sentence()}" if faults.count else ""
-    understood.append(("rows", f"{len(events):,} of {rows:,}{left_out}"))
+    understood = {ours: f"{name} ({choice.why.get(ours, 'by its name')})" for ours, name in roles.items() if ours != "clock"}
+    if sheet.layout_notes:
+        understood["layout"] = "; ".join(dict.fromkeys(sheet.layout_notes))
+    understood["rows"] = f"{len(events):,} of {rows:,}" + (f"; {faults.sentence()}" if faults.count else "")
     if "time" in events and len(events):
         first, last = (np.datetime64(int(edge), "s") for edge in (events["time"].min(), events["time"].max()))
-        understood.append(("from, to", f"{first} to {last}".replace("T", " ")))
-    return Table(events, items, sheet.blob, faults, tuple(dict.fromkeys(notes)), tuple(understood))
+        understood["from, to"] = f"{first} to {last}".replace("T", " ")
+    return Table(events, items, sheet.blob, faults, tuple(dict.fromkeys(notes)), tuple(understood.items()))
 
 
 def _exploded(sheet: RawTable, roles: Mapping[str, str]) -> Iterator[Part]:
@@ -144,11 +140,11 @@ def _exploded(sheet: RawTable, roles: Mapping[str, str]) -> Iterator[Part]:
 
 def _heavy(events: DataFrame) -> list[str]:
     """Say who has so many rows that it may be a word for nobody."""
-    counts = np.bincount(events["user"].cat.codes, minlength=1)
-    top, middle = int(counts.argmax()), float(np.median(counts[counts > 0])) if counts.any() else 0.0
-    if len(events) < 100 or counts[top] < max(0.04 * len(events), 3 * middle):
+    counts = events["user"].value_counts()
+    counts = counts[counts > 0]
+    if len(events) < 100 or counts.iloc[0] < max(0.04 * len(events), 3 * counts.median()):
         return []
-    return [f"the person {events['user'].cat.categories[top]!r} has {counts[top] / len(events):.0%} of all rows: is it nobody?"]
+    return [f"the person {counts.index[0]!r} has {counts.iloc[0] / len(events):.0%} of all rows: is it nobody?"]
 
 
 def titles_of(source: Source, inside: str, notes: list[str], limits: Limits = NO_LIMITS) -> DataFrame:
@@ -161,8 +157,8 @@ def titles_of(source: Source, inside: str, notes: list[str], limits: Limits = NO
 
 
 def _read_titles(sheet: RawTable, notes: list[str]) -> DataFrame | None:
-    named = title_columns(sheet.sample)
-    return of_items(batch(pa.Table.from_batches([part.table for part in sheet.parts()])), named, sheet.headed, notes)
+    parts = [part.table for part in sheet.parts()]
+    return of_items(batch(pa.Table.from_batches(parts)), sheet.headed, notes) if parts else None
 
 
 def _beside(sheet: RawTable, notes: list[str]) -> DataFrame | None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
 from pandas import DataFrame
-from pyarrow.types import is_date, is_decimal, is_duration, is_floating, is_integer, is_large_string, is_string, is_timestamp
+from pyarrow.types import is_large_string, is_string
 
 from elastic_core.data.reading.cell_text import Spellings, clean_cell
 from elastic_core.data.reading.time_units import LATEST, scaled, since_1970
@@ -59,7 +59,6 @@ WRITTEN = [
     )
 ]
 NUMBER = r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"
-CLOCK_FIRST = re.compile(r"([0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\s?[ap]\.?m\.?)?),?\s+(\S.*)")
 GROUPS = re.compile(r"[-+]?[0-9]{1,3}([,'. \u00a0\u202f][0-9]{3}){2,}")
 
 
@@ -102,18 +101,21 @@ class Times:
             self.parts.clear()
             return check_times(scaled(values, notes) if kinds == {"number"} else values, lambda row: NONE)
         clean, different = pd.factorize(np.array([clean_cell(text) or None for text in self.spellings.texts], dtype=object))
-        texts, date_notes = different.tolist(), list[str]()
-        numbers, seconds, places = (
-            np.concatenate([part if kind == wanted else np.full(len(part), none) for kind, part in self.parts])
-            for wanted, none in (("number", np.nan), ("second", np.nan), ("spelling", -1))
-        )
-        places = np.append(clean, -1).astype(np.int32)[places]  # -1: missing, or no spelling
-        numbers = np.where(places >= 0, np.append(_parse_numbers(texts), np.nan)[places], numbers)
-        count = np.isfinite(numbers).sum()
+        texts, date_notes, missing = different.tolist(), list[str](), np.append(clean, -1)
+        places = np.concatenate([missing[part] if kind == "spelling" else np.full(len(part), -1) for kind, part in self.parts])
+        written = places >= 0
+
+        def of_all_rows(kind: str, of_texts: ndarray) -> ndarray:
+            """Return values [rows]: of the texts that rows hold, else of the parts of this kind."""
+            typed = [part if one == kind else np.full(len(part), np.nan) for one, part in self.parts]
+            return np.where(written, np.append(of_texts, np.nan)[places], np.concatenate(typed))
+
+        numbers = of_all_rows("number", _parse_numbers(texts))
+        seconds, count = np.full(len(places), np.nan), np.isfinite(numbers).sum()
         try:
-            seconds = np.where(places >= 0, np.append(read_dates(texts, dates, date_notes), np.nan)[places], seconds)
+            seconds = of_all_rows("second", read_dates(texts, dates, date_notes))
         except Undecided:
-            if 2 * count < (places >= 0).sum():
+            if 2 * count < written.sum():
                 raise
         dated = np.isfinite(seconds).sum()
         what = "number" if count and count >= dated else "date"
@@ -124,22 +126,18 @@ class Times:
             seconds = scaled(numbers, notes)
         else:
             notes += date_notes
-        return check_times(
-            seconds, lambda row: NONE if places[row] < 0 else f"the time {texts[places[row]][:40]!r} is {expected}"
-        )
+        return check_times(seconds, lambda row: f"the time {texts[places[row]][:40]!r} is {expected}" if written[row] else NONE)
 
 
 def check_times(values: ndarray, unread: Callable[[int], str]) -> Read:
     """Return the times that can be, to the microsecond, and what is wrong with the others."""
     some = values[:: max(1, len(values) // 100_000)]
     modern = bool(np.isfinite(some).any()) and float(np.nanmedian(some)) > Y2000
-    least = 365 * 86_400.0 if modern else 0.0
-    good, wrong = (values >= least) & (values <= LATEST), dict[int, str]()
+    good, wrong = (values >= (365 * 86_400.0 if modern else 0.0)) & (values <= LATEST), dict[int, str]()
     if not good.all():
         for row in np.flatnonzero(~good).tolist():
-            value = values[row]
-            odd = BEFORE if value < 0 else AFTER if value > LATEST else ODD_1970
-            wrong[row] = odd if np.isfinite(value) else unread(row)
+            odd = BEFORE if values[row] < 0 else AFTER if values[row] > LATEST else ODD_1970
+            wrong[row] = odd if np.isfinite(values[row]) else unread(row)
         values = np.where(good, values, 0)
     if values.dtype.kind == "f":
         values = values.astype(np.int64) if (values == np.floor(values)).all() else np.round(values, 6)
@@ -147,25 +145,18 @@ def check_times(values: ndarray, unread: Callable[[int], str]) -> Read:
 
 
 def _typed_times(column: Any) -> tuple[str, ndarray]:
-    kind, per = column.type, 1.0
-    if is_date(kind):
-        column = pc.cast(column, pa.timestamp("s"))
-    timely = is_timestamp(column.type)
-    if timely or is_duration(kind):
-        per = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[column.type.unit]
-        column = pc.cast(column, pa.int64())
-    elif not (is_integer(kind) or is_floating(kind) or is_decimal(kind)):
-        return "number", np.full(len(column), np.nan)
-    if is_integer(column.type) and not column.null_count:
-        values = column.to_numpy(False)
-    else:
-        values = _floats(pc.cast(column, pa.float64(), safe=False))
-        values = np.where(np.isinf(values), np.nan, values)  # a copy: Arrow's own memory cannot be written to
-    return "second" if timely else "number", values if per == 1.0 else values / per
-
-
-def _floats(column: Any) -> ndarray:
-    return np.asarray(column.to_numpy(False), dtype=np.float64)
+    """Return what cells are that have a type of their own: `second` since 1970, or `number`; NaN for no time."""
+    if pa.types.is_decimal(column.type):
+        column = pc.cast(column, pa.float64(), safe=False)
+    values = column.to_numpy(False)  # dates, and with times of a zone those of UTC
+    if values.dtype.kind == "M":
+        return "second", since_1970(values)
+    if values.dtype.kind == "m":
+        values = values / np.timedelta64(1, "s")
+    if values.dtype.kind in "iu":
+        return "number", values
+    values = values.astype(np.float64) if values.dtype.kind == "f" else np.full(len(values), np.nan)
+    return "number", np.where(np.isinf(values), np.nan, values)
 
 
 def _parse_numbers(texts: list[str]) -> ndarray:
@@ -175,7 +166,8 @@ def _parse_numbers(texts: list[str]) -> ndarray:
         for text in texts
     ]
     column = pc.replace_substring_regex(pa.array(bare, pa.string()), r"^([-+]?[0-9]+),([0-9]+)$", r"\1.\2")
-    return _floats(pc.cast(pc.if_else(pc.match_substring_regex(column, NUMBER), column, None), pa.float64()))
+    numbers: ndarray = pc.cast(pc.if_else(pc.match_substring_regex(column, NUMBER), column, None), pa.float64()).to_numpy(False)
+    return numbers
 
 
 def clock(texts: list[str]) -> ndarray:
@@ -195,7 +187,6 @@ def read_dates(texts: list[str], order: Dates, date_notes: list[str]) -> ndarray
     lower = [text.lower() if text.isascii() else _unaccented(text.lower()) for text in texts]
     if any(text.endswith("]") for text in lower[:200]):  # of Java: …+00:00[Europe/London]
         lower = [re.sub(r"(?<=[0-9z])\s?\[[a-z_/+-]+\]$", "", text) for text in lower]
-    lower = [CLOCK_FIRST.sub(r"\2 \1", text) if text[1:3].count(":") else text for text in lower]
     if lower and sum(bool(NO_YEAR.fullmatch(text)) for text in lower[:200]) > 0.8 * min(len(lower), 200):
         raise InputError(f"times such as {texts[0]} have no year: write it before them, as in 2023-12-31 18:50:22")
     for pattern in WRITTEN:
@@ -232,7 +223,7 @@ def _seconds(found: DataFrame, texts: list[str], order: Dates, date_notes: list[
     parts = zip(year, month, day, hour, found["i"], found["s"], found["f"], found["zone"], strict=True)
     stamps = [f"{y:04}-{m:02}-{d:02}T{h:02}:{i:0>2}:{s:0>2}.{f[:6]}0{zones[zone]}" for y, m, d, h, i, s, f, zone in parts]
     moments = pd.to_datetime(pd.Series(stamps), format="ISO8601", errors="coerce", utc=True)
-    return since_1970(moments.dt.tz_localize(None))
+    return since_1970(moments.dt.tz_localize(None).to_numpy())
 
 
 def _day_first(dates: DataFrame, marks: "pd.Series[Any]", order: Dates, date_notes: list[str]) -> bool:

@@ -59,11 +59,11 @@ def _calendar(numbers: ndarray, digits: int) -> ndarray:
     different, places = np.unique(whole, return_inverse=True)
     form = "%Y%m%d%H%M%S"[: digits - 2]
     moments = pd.to_datetime(pd.Series(different).astype(str), format=form, errors="coerce")
-    seconds = since_1970(moments.where(moments.dt.year.between(1980, 2035)))
+    seconds = since_1970(moments.where(moments.dt.year.between(1980, 2035)).to_numpy())
     return np.where(numbers == np.floor(numbers), seconds[places], np.nan)
 
 
-def since_1970(moments: "pd.Series[pd.Timestamp]") -> ndarray:
-    """Return float64 seconds, NaN for no moment."""
-    seconds: ndarray = (moments.to_numpy("datetime64[us]") - np.datetime64(0, "us")) / np.timedelta64(1, "s")
+def since_1970(moments: ndarray) -> ndarray:
+    """Return float64 seconds of moments of NumPy, NaN for none."""
+    seconds: ndarray = (moments.astype("datetime64[us]") - np.datetime64(0, "us")) / np.timedelta64(1, "s")
     return seconds

@@ -9,6 +9,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from elastic_core.data.reading.cell_text import Spellings, clean_cell, to_text
+from elastic_core.data.reading.column_roles import NAMES, usual_key
 from elastic_core.text import calm
 
 # The order of the 19 flags at the end of each line of u.item, as its README and u.genre give it.
@@ -39,59 +40,49 @@ class Titles:
         """Return item, title, genres of all `ids`, by their numbers; what is said of several spellings is what the first says."""
         items = DataFrame({"item": ids}, dtype=object)
         for name in self.names:
-            texts_of_items = self.pairs[name]
-            texts = pd.Series([clean_cell(text) for text in self.spellings[name].texts], dtype=object)
-            texts_of_items = (
-                texts_of_items.assign(text=texts_of_items["text"].map(texts))
-                .drop_duplicates()
-                .query("text != ''")
-                .set_index("item")["text"]
-            )
-            again = texts_of_items.index.duplicated()
-            if texts_of_items.index[again].nunique() > 0.2 * (~again).sum():
+            texts = np.array([clean_cell(text) for text in self.spellings[name].texts], dtype=object)
+            pairs = self.pairs[name].assign(text=texts[self.pairs[name]["text"]]).query("text != ''").drop_duplicates()
+            again = pairs["item"].duplicated()
+            if pairs["item"][again].nunique() > 0.2 * (~again).sum():
                 notes.append(
                     f"the column for the {name} says many things of one item, so it was not taken for what items are called"
                 )
                 continue
-            cells = texts_of_items[~again].reindex(range(len(ids)), fill_value="").tolist()
+            cells = pairs[~again].set_index("item")["text"].reindex(range(len(ids)), fill_value="").tolist()
             items[name] = pd.Series(tame(cells, notes) if name == "title" else genres(cells), dtype=object)
         return items.drop_duplicates("item") if len(items.columns) > 1 else None
 
 
-def of_items(table: Any, named: Mapping[str, str], headed: bool, notes: list[str]) -> DataFrame | None:
-    """Return item, title, genres of a table of items whose columns are `named`; None where it says nothing of items."""
+def of_items(table: Any, headed: bool, notes: list[str]) -> DataFrame | None:
+    """Return item, title, genres of a table of items, by the names of its columns; None where it says nothing of items."""
     names = list(table.column_names)
-    if not headed:
-        named = dict(zip(("item", "title", "genres"), names[: 3 if len(names) == 3 else 2], strict=False))
-    if "item" not in named or not {"title", "genres"} & set(named):
+    columns = dict(zip(("item", "title", "genres"), names[: 3 if len(names) == 3 else 2], strict=False))
+    if headed:
+        keys = {ours: [usual_key(name) for name in names] for ours in ("item", "title", "genres")}
+        columns = {ours: names[keys[ours].index(key)] for ours in keys for key in NAMES[ours][::-1] if key in keys[ours]}
+    if "item" not in columns or len(columns) < 2:
         return None
-    read = {ours: named[ours] for ours in ("item", "title", "genres") if ours in named}
-    cells = {ours: [clean_cell(text) for text in to_text(table[name]).to_pylist()] for ours, name in read.items()}
-    items = DataFrame({"item": cells["item"]}, dtype=object)
-    if "title" in cells:
-        titles = cells["title"]
-        if "release_year" in names:
-            years = [year or "" for year in to_text(table["release_year"]).to_pylist()]
-            titles = [f"{text} ({y})" if text and y.isdigit() else text for text, y in zip(titles, years, strict=True)]
-        items["title"] = tame(titles, notes)
+    frame = DataFrame({ours: [clean_cell(text) for text in to_text(table[name]).to_pylist()] for ours, name in columns.items()})
+    if "title" in frame:
+        years = to_text(table["release_year"]).fill_null("").to_pylist() if "release_year" in names else [""] * len(frame)
+        titles = [f"{text} ({y})" if text and y.isdigit() else text for text, y in zip(frame["title"], years, strict=True)]
+        frame["title"] = tame(titles, notes)
     if not headed and len(names) == 24:  # u.item: 19 flags at the end
         rows = zip(*(table[name].to_pylist() for name in names[-19:]), strict=True)
-        items["genres"] = [tuple(genre for genre, flag in zip(GENRES_100K, row, strict=True) if flag == "1") for row in rows]
-    elif "genres" in cells:
-        spaced = "class" in names and not any("|" in text for text in cells["genres"])  # as RecBole writes them
-        items["genres"] = genres([text.replace(" ", "|") for text in cells["genres"]] if spaced else cells["genres"])
-    return items[items["item"] != ""].drop_duplicates("item")
+        frame["genres"] = [tuple(genre for genre, flag in zip(GENRES_100K, row, strict=True) if flag == "1") for row in rows]
+    elif "genres" in frame:
+        spaced = "class" in names and not frame["genres"].str.contains("|", regex=False).any()  # as RecBole writes them
+        frame["genres"] = genres((frame["genres"].str.replace(" ", "|") if spaced else frame["genres"]).tolist())
+    return frame[frame["item"] != ""].drop_duplicates("item").astype(object)
 
 
 def tame(cells: list[str], notes: list[str]) -> list[str]:
     """Return titles that stay text, and say what was odd about them."""
     calmed = [calm(text).strip() for text in cells]
-    counts = (
-        (sum(a.strip() != b for a, b in zip(cells, calmed, strict=True)), "titles held control characters, which were taken out"),
-        (sum(len(text) > LONGEST for text in calmed), f"titles were cut to {LONGEST} characters"),
-        (sum(bool(re.search(r"<[a-zA-Z/!]", text)) for text in calmed), "titles hold HTML, which is shown as text and never run"),
-    )
-    notes += [f"{count:,} {what}" for count, what in counts if count]
+    if odd := sum(text.strip() != tamed for text, tamed in zip(cells, calmed, strict=True)):
+        notes.append(f"{odd:,} titles held control characters, which were taken out")
+    if long := sum(len(text) > LONGEST for text in calmed):
+        notes.append(f"{long:,} titles were cut to {LONGEST} characters")
     return [text[:LONGEST] for text in calmed]
 
 
