@@ -3,6 +3,7 @@
 What a member is, its first bytes say; its name's ending is never trusted. Nothing is unpacked to disk, unpickled or run.
 """
 
+import codecs
 import contextlib
 import gzip
 import io
@@ -199,7 +200,7 @@ def _hidden(parts: tuple[str, ...]) -> bool:
 def _expanded(member: Member, depth: int = 0, strict: bool = True) -> Iterator[Member]:
     """Yield the tables inside: what is packed is unpacked, and an archive's files one by one."""
     with member.open() as file:
-        head = file.read(HEAD)
+        head = file.read(HEAD).removeprefix(codecs.BOM_UTF8)
     if head.startswith(GZIP):
         if depth > 2:
             raise InputError(f"{member.shown} is packed more than twice: pack the table itself, once")

@@ -50,8 +50,10 @@ def weigh(found: Iterable[tuple[int, str]], rows: int, shown: str, counted: str 
     kinds = Counter(what for _, what in ordered)
     faults = Faults(tuple(ordered[:LISTED]), len(ordered), rows, dict(kinds.most_common()), counted)
     if faults.count > SHARE * rows:
+        times = any("that is understood" in what for what in kinds)
+        hint = "write times as 2023-12-31 18:50:22" if times else "perhaps other columns were meant"
         raise InputError(
             f"{shown}, {faults.named()}: {faults.count:,} of {rows:,} rows cannot be used, and at most a tenth may be "
-            "left out; perhaps other columns were meant"
+            f"left out; {hint}"
         )
     return faults

@@ -216,7 +216,7 @@ def _choose_named(profiles: dict[str, ColumnProfile], roles: dict[str, str], why
     }
     for ours in ("user", "item", "title", "genres"):
         named_columns = [one for one in profiles.values() if one.key in NAMES[ours] and one.name not in roles.values()]
-        named_columns.sort(key=lambda one: (one.filled <= 0.5, NAMES[ours].index(one.key)))
+        named_columns.sort(key=lambda one: (ours not in fits and one.filled <= 0.5, NAMES[ours].index(one.key)))
         chosen = next(filter(fits.get(ours), named_columns), None)
         if chosen is None or ours in roles:
             continue
@@ -298,13 +298,15 @@ def _find_candidates(profiles: dict[str, ColumnProfile], choice: Choice) -> dict
     """Return the columns that each missing role could be, the likeliest first."""
     likely = {ours: name for ours, name in choice.roles.items() if ours != "title"}
     free = [one for one in profiles.values() if one.name not in likely.values() and one.is_id]
-    times = [one for one in free if one.kind >= DAY and (one.is_written or _words(one.name) & TIME_WORDS or one.counts_moments)]
+    told = {one.name for one in free if one.is_written or _words(one.name) & TIME_WORDS or one.counts_moments or not choice.roles}
+    times = [one for one in free if one.kind >= DAY and one.name in told]
     ids = [one for one in free if one not in times and not (one.kind >= ORDER and one.is_written)]
     result = dict[str, list[ColumnProfile]]()
     for ours in choice.missing:
         owners = _owners(profiles, likely)
         if ours == "user":
-            once = "item" in owners and len(owners["item"].counts) == len(owners["item"].codes)  # nothing is shared by people
+            things = [profiles[choice.roles[ours]] for ours in ("item", "title") if ours in choice.roles]
+            once = any(len(one.counts) == len(one.codes) for one in things)  # nothing is shared by people
             whole = [*ids, *owners.values()]
             fits = [
                 one for one in ids if one.comes_again and len(one.counts) > 1 and (PERSON.search(one.name) or not (

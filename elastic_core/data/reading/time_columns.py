@@ -26,6 +26,7 @@ from elastic_core.errors import InputError
 Dates = Literal["", "day-first", "month-first"]
 ORDERS = [order for order in get_args(Dates) if order]
 Y2000 = 946_684_800.0
+UNREAD = "no date or number that is understood"
 NONE, BEFORE, AFTER = "the time is missing", "the time is before 1970", "the time is after the year 2200"
 ODD_1970 = "the time is in 1970 where most rows are after 2000"
 MONTHS = {
@@ -119,9 +120,7 @@ class Times:
                 raise
         dated = np.isfinite(seconds).sum()
         what = "number" if count and count >= dated else "date"
-        expected = f"no {what}, as most rows have it"
-        if not count and not dated:
-            expected = "no date or number that is understood: write it as 2023-12-31 18:50:22"
+        expected = f"no {what}, as most rows have it" if count or dated else UNREAD
         if what == "number":
             seconds = scaled(numbers, notes)
         else:
