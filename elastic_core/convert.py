@@ -1,10 +1,11 @@
-"""Brings a run folder of an older version up to date: what its settings are called, and what is no setting any more.
+"""Brings a run folder of an older version up to date: the names of its settings and weights, and settings that no longer exist.
 
-`config.json` carries the number of its format. A folder of an older one opens as it is while nothing in it has changed its
-meaning; else the sentence that refuses it names the command `convert`, which rewrites the folder here.
+`config.json` carries the number of its format: 1 (never written down), 2, or 3 (today's). The message that refuses an older
+folder names the command `convert`, which rewrites the folder with the functions here. No other module knows an older name.
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,37 @@ from elastic_core import files
 from elastic_core.data.source_catalog import source_names
 from elastic_core.errors import InputError, value_text
 from elastic_core.run_config import FORMAT, OLDEST, PARTS, RunConfig, known_settings
-from elastic_core.runs import CONFIG, MOST_CONFIG, open_run
+from elastic_core.runs import CONFIG, MOST_CONFIG, RESUME, WEIGHTS, WHOLE_EPOCHS, Run, open_run
+from elastic_core.runs.weights import read_tensors
+
+# What settings were called until format 2.
+RENAMED_SETTINGS = {
+    "train.judged_people": "valid_users",
+    "train.judged_by": "valid_protocol",
+    "model.side": "n_subkeys",
+    "model.repeats": "repeat_bias",
+    "model.books": "codebooks",
+    "model.words": "codewords",
+    "model.target_words": "target_codewords",
+    "model.reach": "window",
+    "model.top": "topk",
+    "model.times": "time_bias",
+}
+# What tensors of `model.safetensors` were called until format 2: patterns of the whole key, tried in this order.
+RENAMED_TENSORS = (
+    (r"met", "repeat_weight"),
+    (r"(memories\.\d+)\.usual", r"\1.mean_vote_share"),
+    (r"usual", "mean_interval"),
+    (r"standing\.(.+)", r"item_distribution.\1"),
+    (r"(layers\.\d+)\.other\.(.+)", r"\1.no_slot.\2"),
+    (r"(units\.\d+)\.asks\.(.+)", r"\1.uq_projection.\2"),
+    (r"(units\.\d+)\.tells\.(.+)", r"\1.vk_projection.\2"),
+    (r"person\.(.+)", r"user_projection.\1"),
+    (r"anybody", "base_user"),
+    (r"met_before\.(.+)", r"seen_factors.\1"),
+    (r"(.+)\.of_keys", r"\1.key_projection"),
+    (r"(.+)\.of_values", r"\1.value_projection"),
+)
 
 # Settings that are none any more, with the one value that is built in now, which every model had. A run that was trained with
 # another value needs the version that trained it.
@@ -51,6 +82,7 @@ def _without_removed(section: dict[str, Any], path: str, known: dict[str, Any]) 
     kept = {}
     for name, value in section.items():
         place = f"{path}.{name}"
+        name = RENAMED_SETTINGS.get(place, name)
         if isinstance(value, dict) and isinstance(known.get(name), dict) and name != "columns":
             kept[name] = _without_removed(value, place, known[name])
         elif name in known:
@@ -59,6 +91,15 @@ def _without_removed(section: dict[str, Any], path: str, known: dict[str, Any]) 
             setting = f"{place}={value_text(value)}"
             raise InputError(f"this version has no setting {setting}; open the run with the version that made it")
     return kept
+
+
+def convert_key(key: str) -> str:
+    """What a tensor of a model's state is called today; that of an averaged model has `module.` before it."""
+    name = key.removeprefix("module.")
+    for pattern, new in RENAMED_TENSORS:
+        if match := re.fullmatch(pattern, name):
+            return key.removesuffix(name) + match.expand(new)
+    return key
 
 
 def convert_run(folder: Path) -> bool:
@@ -70,11 +111,28 @@ def convert_run(folder: Path) -> bool:
     number = plain.pop("format", OLDEST)
     if number == FORMAT:
         return False
-    if number != OLDEST:
+    if number not in range(OLDEST, FORMAT):
         raise InputError(f"{run.name}/{CONFIG} has the format {value_text(number)}, which this version does not know")
     with run.lock():
-        run.save_config(convert_settings(plain))
+        config = convert_settings(plain)
+        _convert_weights(run)
+        run.save_config(config)
     return True
+
+
+def _convert_weights(run: Run) -> None:
+    """The keys of the run's weights, and of what continuing its training needs. Files without an older key stay as they are."""
+    for name in (WEIGHTS, WHOLE_EPOCHS):
+        if not (run.path / name).exists():
+            continue
+        weights = read_tensors(run.path / name, f"{run.name}/{name}")
+        if any(convert_key(key) != key for key in weights):
+            run.save_tensors(name, {convert_key(key): values for key, values in weights.items()})
+    if (run.path / RESUME).exists() and (state := run.load_resume()) is not None:
+        for part in ("model", "average"):
+            if isinstance(learned := state.get(part), dict):
+                state[part] = {convert_key(key): values for key, values in learned.items()}
+        run.save_resume(state)
 
 
 def converted_text(settings: str) -> str:

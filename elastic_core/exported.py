@@ -36,7 +36,7 @@ class Scores(nn.Module):
 
     def forward(self, items: Tensor) -> Tensor:
         batch, scorer = Batch(items, items), self.model.scorer()
-        met = None if scorer.again is None else Met(items, torch.arange(items.shape[0], device=items.device))
+        met = None if scorer.repeat_bias is None else Met(items, torch.arange(items.shape[0], device=items.device))
         return scorer(self.model.last_state(batch), met)
 
 

@@ -163,7 +163,7 @@ def describe_machine(device: torch.device) -> dict[str, Any]:
     """What every measured row carries: device, threads, load (of the machine, 0 where it does not tell), torch, commit, date."""
     return {
         "device": device_name(device), "threads": torch.get_num_threads(),
-        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0,
+        "load_average": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0,
         "torch": torch.__version__, "commit": code_commit(), "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
     }  # fmt: skip
 

@@ -40,7 +40,7 @@ def toy(model: str = "elastic") -> RunConfig:
     planted = PlantedConfig(users=600, items=200, interests=8, mean_length=40, max_length=80)
     return RunConfig(
         data=DataConfig(source="planted", planted=planted),
-        model=model_settings(model, length=32, width=32, layers=1, dropout=0.1, side=8, k=4),
+        model=model_settings(model, length=32, width=32, layers=1, dropout=0.1, n_subkeys=8, k=4),
         objective=objective_settings(model, span=16),
         train=TrainConfig(epochs=12, patience=4, batch=64),
     )
@@ -49,7 +49,7 @@ def toy(model: str = "elastic") -> RunConfig:
 def planted(model: str = "elastic") -> RunConfig:
     """The planted world at its default size: 2,000 people, 16 interests, truth known."""
     return _tuned(
-        model, DataConfig(source="planted"), {"length": 64, "dropout": 0.1, "side": 8, "k": 8}, {"span": 32},
+        model, DataConfig(source="planted"), {"length": 64, "dropout": 0.1, "n_subkeys": 8, "k": 8}, {"span": 32},
         {"epochs": 60, "patience": 6, "batch": 64, "ema_decay": 0.99},
     )  # fmt: skip
 
@@ -57,8 +57,8 @@ def planted(model: str = "elastic") -> RunConfig:
 def planted_64(model: str) -> RunConfig:
     """A planted world with many more interests than anybody has experts: 64, of which a person has 4; 1,280 items."""
     few, world = planted(model), PlantedConfig(items=1_280, interests=64, interests_per_user=4)
-    settings = model_settings(model, length=64, width=64, layers=2, dropout=0.1, side=16, k=4)
-    judge = replace(few.train, judged_by="full-seen")  # 46% of the next items were met before
+    settings = model_settings(model, length=64, width=64, layers=2, dropout=0.1, n_subkeys=16, k=4)
+    judge = replace(few.train, valid_protocol="full-seen")  # 46% of the next items were met before
     return replace(few, data=DataConfig(source="planted", planted=world), model=settings, train=judge)
 
 
@@ -69,8 +69,8 @@ def planted_long(model: str) -> RunConfig:
         determinism=0.9, dwell=0.94,
     )  # fmt: skip
     return _tuned(
-        model, DataConfig(source="planted", planted=world), {"length": 1_024, "dropout": 0.1, "side": 8, "k": 8}, {"span": 512},
-        {"epochs": 40, "patience": 10, "batch": 16, "judged_by": "full-seen"},
+        model, DataConfig(source="planted", planted=world), {"length": 1_024, "dropout": 0.1, "n_subkeys": 8, "k": 8},
+        {"span": 512}, {"epochs": 40, "patience": 10, "batch": 16, "valid_protocol": "full-seen"},
     )  # fmt: skip
 
 
@@ -133,10 +133,10 @@ def video_games(model: str) -> RunConfig:
 def groceries(model: str) -> RunConfig:
     """A year of groceries in 20 minutes of one core: 2,404 households, 1,323 products. The same settings for every model: seen
     products stay among the candidates, and a learned number says so, since households buy most things again."""
-    shape: Given = {"length": 200, "dropout": 0.2, "repeats": True, **_local(model)}
+    shape: Given = {"length": 200, "dropout": 0.2, "repeat_bias": True, **_local(model)}
     train: Given = {"epochs": 100, "minutes": 20.0, "clock": "processor", "patience": 10, "batch": 64, "ema_decay": 0.99}
     return _tuned(
-        model, DataConfig(source="groceries"), shape, {"span": 100, **SAMPLED}, {**train, "judged_by": "full-seen"}
+        model, DataConfig(source="groceries"), shape, {"span": 100, **SAMPLED}, {**train, "valid_protocol": "full-seen"}
     )  # fmt: skip
 
 
@@ -164,9 +164,9 @@ def settings_for(name: str, dataset: Dataset, minutes: float, seed: int, device:
     Raises InputError for an unknown model, and for data that nobody can load again."""
     if dataset.config is None:
         raise InputError(f"{dataset.label} were not loaded by elastic_core.load, so no run could find them again")
-    again, judged_by = count_repeats(dataset, "valid").share, fitting_protocol(dataset)
+    again, valid_protocol = count_repeats(dataset, "valid").share, fitting_protocol(dataset)
     sizes = (usual_length(dataset), dataset.catalog.n_items, dataset.histories.n_users)
-    config = studied(name, dataset.config, *sizes, judged_by, {"repeats": True} if again >= REPEATS else {})
+    config = studied(name, dataset.config, *sizes, valid_protocol, {"repeat_bias": True} if again >= REPEATS else {})
     return replace(config, train=replace(config.train, minutes=minutes, seed=seed, device=device))
 
 
@@ -177,17 +177,20 @@ def usual_length(dataset: Dataset) -> int:
 
 
 def studied(
-    label: str, data: DataConfig, length: int, items: int, people: int, judged_by: Any, more: Given | None = None
+    label: str, data: DataConfig, length: int, items: int, people: int, valid_protocol: Any, more: Given | None = None
 ) -> RunConfig:
     """One of `STUDIED`, or any model, on data of which so much is known; `length` events are read. The same settings for all,
     tuned for none, and `more` of the model."""
     model, settings, _ = STUDIED.get(label, (label, _local(label), ""))
     loss: Given = {"loss": "full"} if items <= FULL else SAMPLED
     batch = 64 if people >= 500 else 16
-    shape: Given = {"length": length, "dropout": 0.2, "side": 16, "k": 8, **settings, **(more or {})}
+    shape: Given = {"length": length, "dropout": 0.2, "n_subkeys": 16, "k": 8, **settings, **(more or {})}
     return _tuned(
         model, data, shape, {"span": max(length // 2, 1), **loss},
-        {"epochs": 200, "patience": 10, "batch": batch, "ema_decay": 0.99, "judged_by": judged_by, "judged_people": JUDGED},
+        {
+            "epochs": 200, "patience": 10, "batch": batch, "ema_decay": 0.99, "valid_protocol": valid_protocol,
+            "valid_users": JUDGED,
+        },
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from elastic_core.core.config import (
 )
 from elastic_core.errors import InputError, value_text
 
-FORMAT, OLDEST = 2, 1  # of the settings as they are written down; the oldest carried no number
+FORMAT, OLDEST = 3, 1  # of the settings as they are written down; the oldest carried no number
 MOST_DRAWN = 1_000_000_000  # numbers of a planted world: some minutes and 3 GB
 
 T = TypeVar("T")

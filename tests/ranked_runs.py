@@ -45,5 +45,5 @@ def runs_below(root: Path) -> list[Run]:
 def meaning_row(run: Run, **values: float) -> meaning.MeaningRow:
     """What a memory answered, all of it 0.1 but for `values`."""
     usual = {field.name: 0.1 for field in dataclasses.fields(meaning.MeaningRow)}
-    texts = {"run": run.name, "weights": meaning.weights_fingerprint(run), "commit": "abc", "people": 1_000, "events": 5_000}
+    texts = {"run": run.name, "weights": meaning.weights_fingerprint(run), "commit": "abc", "users": 1_000, "events": 5_000}
     return meaning.MeaningRow(**{**usual, **texts, **values})

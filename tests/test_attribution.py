@@ -18,7 +18,7 @@ ITEMS = [3, 1, 7, 20]
 
 def built(world: Dataset, **settings: object) -> models.Recommender:
     torch.manual_seed(1)
-    shape = {"length": 24, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 3, **settings}
+    shape = {"length": 24, "width": 16, "layers": 2, "dropout": 0.0, "n_subkeys": 4, "k": 3, **settings}
     model = models.build(ModelConfig.known["elastic-slots"](**shape), world.catalog).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -86,7 +86,7 @@ def test_an_expert_taken_away_leaves_the_other_slots_as_they_were(small_world: D
 
 def test_models_that_mix_their_experts_into_one_vector_give_no_reasons(small_world: Dataset) -> None:
     read = user_history(small_world, 5)
-    plain = models.build(ModelConfig.known["elastic"](length=24, width=16, side=4, k=3), small_world.catalog).eval()
+    plain = models.build(ModelConfig.known["elastic"](length=24, width=16, n_subkeys=4, k=3), small_world.catalog).eval()
     peer = models.build(ModelConfig.known["sasrec"](length=24, width=16), small_world.catalog).eval()
     assert all(find_reasons(model, read, ITEMS) is None for model in (plain, built(small_world, memory="none"), peer))
     assert share_agreement(plain, small_world) is None

@@ -50,12 +50,12 @@ from elastic_core.services.map.layouts import Settings
 from elastic_core.services.speed.plan import Plan
 
 Tiny = tuple[Recommender, Dataset, Run]
-SMALL = Plan(lengths=(16, 32), systems=("elastic", "sasrec-fused"), histories=2, repeats=3, k=2, side=4, width=16)
+SMALL = Plan(lengths=(16, 32), systems=("elastic", "sasrec-fused"), histories=2, repeats=3, k=2, n_subkeys=4, width=16)
 
 
 def _training(jobs: Queue[Any], data: Dataset) -> Job[Any]:
     source = Run(jobs.root / "tiny").config.data
-    model = ElasticConfig(length=8, width=8, layers=1, side=4, k=2)
+    model = ElasticConfig(length=8, width=8, layers=1, n_subkeys=4, k=2)
     config = RunConfig(data=source, model=model, objective=WindowConfig(span=4), train=TrainConfig(batch=16, epochs=1))
     return jobs.submit(config)  # type: ignore[attr-defined]
 

@@ -22,7 +22,7 @@ from elastic_core.services.speed.curves import graphics_card
 
 ROOT = Path(__file__).resolve().parents[1]
 CPU = torch.device("cpu")
-SMALL: dict[str, Any] = {"width": 8, "k": 2, "side": 4}
+SMALL: dict[str, Any] = {"width": 8, "k": 2, "n_subkeys": 4}
 MEGA = 1_000_000
 
 
@@ -52,7 +52,7 @@ def test_contestants_take_turns() -> None:
 def test_rows_carry_everything_and_survive_a_file(tmp_path: Path) -> None:
     rows = measure_latency(Setting(length=8, direction="forward+backward", **SMALL), CPU, rounds=3, warmup=1)
     assert len(rows) == 2 * len(SYSTEMS) and list(rows.columns) == COLUMNS
-    assert (rows["batch"] == 8).all() and (rows["saved"] > 0).all() and (rows["peak"] > 0).all()
+    assert (rows["batch"] == 8).all() and (rows["saved_bytes"] > 0).all() and (rows["peak_bytes"] > 0).all()
     file = tmp_path / "folder" / "rows.csv"
     for _ in range(2):  # the same measurement replaces the first
         write_rows(file, rows)
@@ -96,7 +96,7 @@ def test_what_is_measured_on_a_gpu_is_what_the_screens_read(monkeypatch: pytest.
 
     monkeypatch.setattr(bench, "measure_latency", measure)
     monkeypatch.setattr(bench, "find_device", lambda name: CPU)
-    assert main(["bench", "--gpu", "--again", f"--out={tmp_path / 'benchmarks.csv'}"]) == 0
+    assert main(["bench", "--gpu", "--remeasure", f"--out={tmp_path / 'benchmarks.csv'}"]) == 0
     assert [(one.batch, one.direction, one.compiled) for one in asked] == [
         (1, "forward", ""), (256, "forward+backward", ""), (256, "forward", "reduce-overhead")
     ]  # fmt: skip
@@ -109,10 +109,10 @@ SAID = ("batch", "direction", "compiled", "dtype")
 
 
 def test_one_new_event_is_timed_for_streaming_and_reading() -> None:
-    rows = events.measure_events(Setting(length=32, batch=2, width=16, k=3, side=4), CPU, SYSTEMS, rounds=3, warmup=1)
+    rows = events.measure_events(Setting(length=32, batch=2, width=16, k=3, n_subkeys=4), CPU, SYSTEMS, rounds=3, warmup=1)
     kept = {system + end for system in events.streaming_systems() for end in (events.STREAM, events.REFRESH)}
     assert set(rows["system"]) == {*kept, *SYSTEMS} and (rows["seconds"] > 0).all()
-    saved = rows.set_index("system")["saved"]
+    saved = rows.set_index("system")["saved_bytes"]
     assert saved["elastic-stream"] == 4 * 2 * (2 * (3 * (4 * 16 + 1) + 8 * 16) + 3 * 16 + 1)
 
 
@@ -129,10 +129,10 @@ def test_steps_of_training_are_timed_and_their_targets_counted(small_world: Data
 
 @pytest.mark.slow
 def test_the_memory_of_a_training_is_that_of_a_process_of_its_own(small_world: Dataset) -> None:
-    small, large = (training.training_config("elastic", "full", [f"model.side={side}"]) for side in (16, 512))
+    small, large = (training.training_config("elastic", "full", [f"model.n_subkeys={n_subkeys}"]) for n_subkeys in (16, 512))
     rows = training.measure_memory([small, large], "full", CPU, steps=1, dataset=small_world)
     table = 512**2 * 64 * 4  # of which there are a gradient, two moments and an average, too
-    assert rows["peak"][0] > 100 * MEGA and table < rows["peak"][1] - rows["peak"][0] < 8 * table
+    assert rows["peak_bytes"][0] > 100 * MEGA and table < rows["peak_bytes"][1] - rows["peak_bytes"][0] < 8 * table
 
 
 def test_memory_that_is_kept_is_not_asked_for_again() -> None:

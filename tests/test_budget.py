@@ -22,7 +22,7 @@ from elastic_core.services.train import presets
 from elastic_core.training_time import _Kept
 
 TRAINED = [name for name in models.names() if models.model_class(name).objective]
-HUGE = ElasticConfig(side=4_096, width=8_192, layers=64, memory="per-layer", length=131_072)
+HUGE = ElasticConfig(n_subkeys=4_096, width=8_192, layers=64, memory="per-layer", length=131_072)
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +60,10 @@ def test_a_model_beyond_the_budget_is_one_sentence_and_is_never_built() -> None:
 def test_the_form_and_the_trainer_refuse_it_alike(world: Dataset, tmp_path: Any) -> None:
     config = presets.make_config(DataConfig(source="planted"), presets.find_variant("ELASTIC"), presets.BUDGETS[1])
     with pytest.raises(InputError, match=r"256,\d{3},\d{3} parameters .* at most 200,000,000"):
-        presets.changed_config(config, {"model.side": 2_000})
+        presets.changed_config(config, {"model.n_subkeys": 2_000})
     with pytest.raises(InputError, match="must lie in 1 … 64, not 100000"):
         presets.changed_config(config, {"model.layers": 100_000})
-    wide = dataclasses.replace(recipes.toy(), model=dataclasses.replace(recipes.toy().model, side=3_000))
+    wide = dataclasses.replace(recipes.toy(), model=dataclasses.replace(recipes.toy().model, n_subkeys=3_000))
     with pytest.raises(InputError, match="parameters"):
         train(wide, world, tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -101,8 +101,8 @@ def test_the_price_of_a_step_is_no_less_than_what_it_keeps(world: Dataset, name:
     [
         ("linformer", {"heads": 4, "rank": 128}), ("reformer", {"rounds": 3, "heads": 4}),
         ("sinkhorn", {"block": 64, "heads": 4}), ("sinkhorn", {}), ("routing", {"heads": 4}),
-        ("clustered", {"heads": 4}), ("clustered", {"top": 0}),
-        ("hstu", {"times": "previous"}), ("hstu", {"heads": 4}), ("linrec", {}),
+        ("clustered", {"heads": 4}), ("clustered", {"topk": 0}),
+        ("hstu", {"time_bias": "previous"}), ("hstu", {"heads": 4}), ("linrec", {}),
     ],
     ids=str,
 )  # fmt: skip

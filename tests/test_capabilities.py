@@ -105,7 +105,7 @@ def test_weights_are_what_the_model_multiplies_events_by(case: Case, monkeypatch
 @pytest.mark.parametrize("times", ["none", "previous"])
 def test_hstu_weighs_by_silu(times: str) -> None:
     """Written out: SiLU(q·k + b[distance] + c[bucket]) / n for every event and head."""
-    model, batch, weights = asked(Case("hstu", {"times": times, "heads": 2}), layers=1)
+    model, batch, weights = asked(Case("hstu", {"time_bias": times, "heads": 2}), layers=1)
     assert weights is not None and batch.times is not None
 
     def silu(x: np.ndarray) -> np.ndarray:
@@ -114,7 +114,7 @@ def test_hstu_weighs_by_silu(times: str) -> None:
     with torch.no_grad():
         unit: Any = next(model.units.children())  # type: ignore[union-attr]
         x = model.events(batch.items).numpy()  # type: ignore[operator]
-        asks, tells = (np.split(layer.weight.numpy(), 2)[1] for layer in (unit.asks, unit.tells))
+        asks, tells = (np.split(layer.weight.numpy(), 2)[1] for layer in (unit.uq_projection, unit.vk_projection))
         distance, gap = unit.distance.numpy(), None if unit.gap is None else unit.gap.numpy()
     n, half = batch.items.shape[1], 8
     for row in range(len(x)):

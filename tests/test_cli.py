@@ -186,7 +186,7 @@ def test_the_template_can_be_loaded(here: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_bench_measures_once_and_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    small = ["bench", "--width=8", "--k=2", "--side=4", "--batch=2", "--rounds=3", "--directions=forward"]
+    small = ["bench", "--width=8", "--k=2", "--n-subkeys=4", "--batch=2", "--rounds=3", "--directions=forward"]
     assert main([*small, "--lengths=8"]) == 0
     rows = read_rows(Path("checkpoints/local-benchmarks.csv"))
     assert len(rows) == 8

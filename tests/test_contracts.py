@@ -27,7 +27,7 @@ from elastic_core.objectives import Objective
 from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run
 
-TINY = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "side": 4, "k": 3, "stride": 4, "window": 2}
+TINY = {"length": 16, "width": 16, "layers": 2, "dropout": 0.0, "n_subkeys": 4, "k": 3}
 N_ITEMS = 50
 
 
@@ -69,24 +69,24 @@ VARIANTS = [
     Case("elastic-votes", {"memory": "per-layer", "bidirectional": True}),
     Case("elastic-votes", {"output": "own", "interest_weight": 0.0}),
     Case("elastic", {"gate": "none"}, UNREACHED),
-    Case("elastic", {"output": "own", "repeats": True}),
+    Case("elastic", {"output": "own", "repeat_bias": True}),
     Case("elastic-slots", {"memory": "none", "conv_width": 0}),
     Case("elastic-slots", {"query": "mean", "interest_weight": 0.0}),
-    Case("elastic-slots", {"output": "own", "repeats": True}),
+    Case("elastic-slots", {"output": "own", "repeat_bias": True}),
     Case("linrec", {"heads": 2}),
-    Case("hstu", {"times": "previous", "heads": 2}),
-    Case("lisa", {"form": "soft", "words": 16}),
-    Case("lisa", {"form": "mini", "words": 32, "output": "own"}),
-    Case("reformer", {"rounds": 3, "reach": 3, "heads": 2}),
-    Case("routing", {"clusters": 3, "reach": 4}),
-    Case("clustered", {"clusters": 4, "top": 3}),
+    Case("hstu", {"time_bias": "previous", "heads": 2}),
+    Case("lisa", {"form": "soft", "codewords": 16}),
+    Case("lisa", {"form": "mini", "codewords": 32, "output": "own"}),
+    Case("reformer", {"rounds": 3, "window": 3, "heads": 2}),
+    Case("routing", {"clusters": 3, "window": 4}),
+    Case("clustered", {"clusters": 4, "topk": 3}),
     Case("sma", {"ctreg_weight": 0.1, "heads": 2}),
-    Case("sma", {"intensity": "event", "ctreg_weight": 0.1, "repeats": True}),
+    Case("sma", {"intensity": "event", "ctreg_weight": 0.1, "repeat_bias": True}),
     Case("din", {"recency": True}),
-    Case("din", {"intensity": "event", "ctreg_weight": 0.1, "repeats": True}),
-    Case("shan", {"intensity": "state", "ctreg_weight": 0.1, "repeats": True}),
+    Case("din", {"intensity": "event", "ctreg_weight": 0.1, "repeat_bias": True}),
+    Case("shan", {"intensity": "state", "ctreg_weight": 0.1, "repeat_bias": True}),
     Case("sasrec", {"fused": False, "heads": 2}),
-    Case("sasrec", {"conv_width": 3, "repeats": True}),
+    Case("sasrec", {"conv_width": 3, "repeat_bias": True}),
     *(Case(name, {"output": "own"}) for name in ("sasrec", "bert4rec", "lrurec")),
 ]
 ALL = [*(Case(name) for name in models.names()), *VARIANTS]
@@ -141,7 +141,7 @@ def test_a_step_waits_for_no_device(case: Case, small_world: Dataset, monkeypatc
         return made_of(data, **how)
 
     model = case.build(small_world.catalog, dropout=0.1).to(device).train()
-    for loss in ("full", "sampled") if str(case) in SCORED or "repeats" in case.settings else ("full",):
+    for loss in ("full", "sampled") if str(case) in SCORED or "repeat_bias" in case.settings else ("full",):
         made = Learner(model, learning(objectives.honest(model)[0], small_world, loss=loss, negatives=8), train, device)
         batch = next(made.objective.epoch(0, 3, 16))
         if loss == "full" and str(case) in SCORED:

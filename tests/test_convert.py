@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from elastic_core import recipes
 from elastic_core.commands import main
-from elastic_core.convert import convert_run, converted_text
+from elastic_core.convert import RENAMED_SETTINGS, convert_run, converted_text
+from elastic_core.core.config import ModelConfig
 from elastic_core.data import load
 from elastic_core.errors import InputError
-from elastic_core.run_config import FORMAT
+from elastic_core.run_config import FORMAT, RunConfig
 from elastic_core.runs import CONFIG, Run, list_runs, unreadable_runs
 from elastic_core.runs.ranks import evaluate
 
@@ -57,6 +60,47 @@ def test_an_old_run_that_means_the_same_today_opens_as_it_is(folder: Path, tiny_
     run = aged(folder)
     assert run.config == Run(tiny_runs / "tiny").config and not unreadable_runs(folder.parent)
     assert convert_run(folder) and json.loads((folder / CONFIG).read_text())["format"] == FORMAT
+
+
+@pytest.mark.parametrize("place", RENAMED_SETTINGS)
+def test_a_setting_keeps_its_value_under_its_new_name(place: str) -> None:
+    """Of every model that has it: what is written with the older name means what is written with the new one."""
+    part, old = place.split(".")
+    new, tried = RENAMED_SETTINGS[place], 0
+    for name in ModelConfig.known:
+        plain = recipes.toy(name).to_dict()
+        if new not in plain[part]:
+            continue
+        values = {"time_bias": "previous", "valid_protocol": "full-seen", "repeat_bias": True}
+        plain[part][new] = values.get(new, 7)
+        older = json.loads(json.dumps(plain)) | {"format": 2}
+        older[part] = {(old if key == new else key): value for key, value in older[part].items()}
+        with pytest.raises(InputError, match=rf"{place}.*elastic_core convert RUN"):
+            RunConfig.from_dict(older)
+        assert json.loads(converted_text(json.dumps(older))) == plain
+        tried += 1
+    assert tried
+
+
+def test_a_training_that_an_older_version_began_can_go_on(folder: Path) -> None:
+    """The state that continuing needs holds the tensors of the model and of its average under their older names, too."""
+    names = {
+        "met": "repeat_weight",
+        "memories.0.usual": "memories.0.mean_vote_share",
+        "standing.norm.bias": "item_distribution.norm.bias",
+    }
+    run = aged(folder)
+    run.save_resume(
+        {
+            "epoch": 3,
+            "model": {old: torch.zeros(1) for old in names},
+            "average": {"n_averaged": torch.ones(1), **{f"module.{old}": torch.zeros(1) for old in names}},
+        }
+    )
+    assert convert_run(folder)
+    state = run.load_resume()
+    assert state is not None and state["epoch"] == 3 and list(state["model"]) == list(names.values())
+    assert list(state["average"]) == ["n_averaged", *(f"module.{new}" for new in names.values())]
 
 
 def test_a_run_that_this_version_cannot_have_stays_as_it_is(folder: Path) -> None:

@@ -63,7 +63,7 @@ def test_the_core_imports_nothing_of_the_rooms_around_it(path: Path) -> None:
 
 
 CASES = [
-    (ElasticConfig(length=16, width=16, side=4, k=3, dropout=0.0), "window"),
+    (ElasticConfig(length=16, width=16, n_subkeys=4, k=3, dropout=0.0), "window"),
     (SASRecConfig(length=16, width=16, dropout=0.0), "all"),
 ]
 

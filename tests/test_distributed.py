@@ -27,7 +27,7 @@ from elastic_core.scale.distributed import PeerEnded, joined
 if not torch.distributed.is_available():
     pytest.skip("torch was built without torch.distributed", allow_module_level=True)
 
-ELASTIC = {"model.name": "elastic", "model.side": 4, "model.k": 2, "model.balance_weight": 0.1}
+ELASTIC = {"model.name": "elastic", "model.n_subkeys": 4, "model.k": 2, "model.balance_weight": 0.1}
 SYSTEMS: dict[str, dict[str, Any]] = {
     "elastic-window": {**ELASTIC, "objective.span": 4},
     "elastic-votes-patience": {
@@ -36,7 +36,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "elastic-random-sampled": {
         **ELASTIC, "objective.span": 4, "objective.retrieval": "random", "objective.loss": "sampled", "objective.negatives": 20
     },
-    "slots-window": {"model.name": "elastic-slots", "model.side": 4, "model.k": 2, "model.interest_weight": 0.1},
+    "slots-window": {"model.name": "elastic-slots", "model.n_subkeys": 4, "model.k": 2, "model.interest_weight": 0.1},
     "sasrec-all": {"model.name": "sasrec", "objective.name": "all"},
 }  # fmt: skip
 HOSTS = ("sasrec", "bert4rec", *models.names())

@@ -87,7 +87,7 @@ def test_one_new_event_is_held_against_the_rival_that_keeps_something_too() -> N
 
 
 def test_batches_become_histories(tmp_path: Path) -> None:
-    setting, pair = Setting(length=16, batch=4, width=8, k=2, side=4), ("elastic", "sasrec-fused")
+    setting, pair = Setting(length=16, batch=4, width=8, k=2, n_subkeys=4), ("elastic", "sasrec-fused")
     rows = measure_latency(setting, CPU, pair, rounds=3, warmup=1)
     for other in (rows, rows.assign(compiled="default", commit="c"), rows.assign(device="a card")):
         write_rows(tmp_path / "rows.csv", other)
@@ -95,7 +95,7 @@ def test_batches_become_histories(tmp_path: Path) -> None:
     assert len(table) == 2 and (table["batch"] == 4).all(), "the last row, as it is, on a processor"
     mine = rows[(rows["system"] == "elastic") & (rows["rows"] == "last")].iloc[0]
     line = table.set_index("system").loc["elastic"]
-    assert line["ms"] == pytest.approx(1e3 * mine["seconds"] / 4) and line["memory"] == pytest.approx(mine["peak"] / 4e6)
+    assert line["ms"] == pytest.approx(1e3 * mine["seconds"] / 4) and line["memory"] == pytest.approx(mine["peak_bytes"] / 4e6)
     assert curves.of_shape(table, curves.list_shapes(pd.concat([table, table.assign(length=32)]))[0]).equals(table)
     assert curves.memory_words(table).startswith("Memory, compared with ELASTIC: SASRec needs")
     calm, busy = table.assign(load=0.1), table.assign(load=5.0)
@@ -127,7 +127,7 @@ KERNELS = {torch.ops.aten.baddbmm_: _in_place, torch.ops.mkldnn._linear_pointwis
 @pytest.mark.parametrize(("n", "d", "k", "heads"), [(128, 64, 8, 1), (512, 32, 4, 2)])
 def test_the_calculator_agrees_with_torchs_counter(system: str, n: int, d: int, k: int, heads: int) -> None:
     people = 32
-    model = build_system(system, Setting(length=n, width=d, k=k, side=16, heads=heads)).eval()
+    model = build_system(system, Setting(length=n, width=d, k=k, n_subkeys=16, heads=heads)).eval()
     for module in model.modules():
         if isinstance(module, Attention):
             module.fused = False  # the counter does not see into the fused kernel
@@ -157,7 +157,7 @@ def test_the_calculator_grows_as_it_says() -> None:
 
 def test_the_kept_state_is_what_the_calculator_says() -> None:
     for system in ("elastic", "sasrec-fused"):
-        stream = open_stream(build_system(system, Setting(length=32, width=16, k=3, side=4)), room=8)
+        stream = open_stream(build_system(system, Setting(length=32, width=16, k=3, n_subkeys=4)), room=8)
         stream.refresh(torch.ones(2, 20, dtype=torch.long))
         formula = costs.kept_bytes(system, costs.Sizes(length=32, width=16, k=3, n_subkeys=4))
         assert abs(4 * stream.numbers() - formula) <= 8, "and where the history begins"

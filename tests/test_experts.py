@@ -198,7 +198,7 @@ def test_all_effects_at_once_equal_one_by_one(world: World) -> None:
 ])  # fmt: skip
 def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]) -> None:
     torch.manual_seed(0)
-    config = ElasticConfig(length=16, width=16, layers=2, side=4, k=3, conv_width=4, **settings)  # type: ignore[arg-type]
+    config = ElasticConfig(length=16, width=16, layers=2, n_subkeys=4, k=3, conv_width=4, **settings)  # type: ignore[arg-type]
     model = models.build(config, small_world.catalog.n_items).eval()
     asked = EvaluationContext(model, small_world, traffic := route_users(model, small_world, "test"))
     found, expert = overview.survey(asked), int(traffic.load.argmax())
@@ -392,7 +392,7 @@ def test_rows_columns_and_like_vectors(world: World, busy: int) -> None:
     every, lines = relations.cosine_table(found, model, busy), relations.line_loads(found, busy)
     for line, number in zip(("row", "column"), found.place(busy), strict=True):
         frame = relations.same_line(every, busy, line)
-        assert set(frame[line]) == {number} and lines[line] == frame["load"].sum() and len(frame) == found.side
+        assert set(frame[line]) == {number} and lines[line] == frame["load"].sum() and len(frame) == found.n_subkeys
     values = model.expert_values().detach().numpy()  # type: ignore[operator]
     near = relations.nearest_experts(every, busy, top=3)
     cosine = lambda e: values[e] @ values[busy] / np.linalg.norm(values[e]) / np.linalg.norm(values[busy])  # noqa: E731

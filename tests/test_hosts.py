@@ -21,7 +21,7 @@ from elastic_core.peers.shan import SHORT
 
 DIN: list[dict[str, Any]] = [
     {},
-    {"recency": True, "repeats": True},
+    {"recency": True, "repeat_bias": True},
     {"intensity": "event", "ctreg_weight": 1.0},
     {"intensity": "event", "recency": True, "ctreg_weight": 1.0},
 ]
@@ -47,9 +47,9 @@ def built(name: str, form: dict[str, Any], catalog: Any = CATALOG, spread: float
         table = model.items.weight if name == "din" else model.events.items.weight
         table[0] = 0
         table *= 0.05 if name == "din" else 0.2
-        model.usual.fill_(2.5)
-        if model.met is not None:
-            model.met.fill_(-0.25)  # what was met is counted in float32, where 30 of these are no rounded number
+        model.mean_interval.fill_(2.5)
+        if model.repeat_weight is not None:
+            model.repeat_weight.fill_(-0.25)  # what was met is counted in float32, where 30 of these are no rounded number
     return model
 
 
@@ -93,7 +93,7 @@ def din_twin(model: Any, items: list[int], times: list[int]) -> tuple[Tensor, li
             for j in range(t + 1):
                 w = lam[j] * (model.recency[t - j].exp() if c.recency else 1)
                 v += w * matters(model, e[items[j]], e[candidate]) * e[items[j]]
-            again = 30 * model.met if c.repeats and candidate in items[: t + 1] else 0
+            again = 30 * model.repeat_weight if c.repeat_bias and candidate in items[: t + 1] else 0
             scores[t, candidate] = v @ model.items.weight[candidate] + model.bias[candidate] + again
     return scores, explained(model, h, kinds, gaps) if c.ctreg_weight else []
 
@@ -114,7 +114,7 @@ def test_din_is_its_twin_pair_by_pair(form: dict[str, Any]) -> None:
         torch.testing.assert_close(scorer(states, met)[:, 1:], expected[:, 1:])
         torch.testing.assert_close(judged[row, 1:], expected[-1, 1:])
         own = batch.targets[row][real]
-        if not model.config.repeats:
+        if not model.config.repeat_bias:
             torch.testing.assert_close(scorer.at(states.unsqueeze(-2), own).squeeze(-1), expected.gather(1, own[:, None])[:, 0])
             torch.testing.assert_close(full_softmax(states, own, scorer), -expected.log_softmax(1).gather(1, own[:, None]).sum())
         terms += found
@@ -156,7 +156,7 @@ def shan_twin(model: Any, items: list[int], times: list[int]) -> tuple[Tensor, l
     gaps = [apart(model, *pair) for pair in itertools.pairwise(times)]
     kinds, since, shares, h = model.marks[items], [1.0, *gaps], [], []
     for t in range(len(items)):
-        u = model.anybody + model.person.weight @ (sum(x[: t + 1], zero) / (t + 1))
+        u = model.base_user + model.user_projection.weight @ (sum(x[: t + 1], zero) / (t + 1))
         first = max(t + 1 - SHORT, 0)
         omega = [zero[0]] * len(items)
         choices = [torch.exp(u @ model.both(x[j]).relu()) for j in range(first, t + 1)]

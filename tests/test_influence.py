@@ -20,8 +20,8 @@ from elastic_core.peers.popularity import PopularityConfig
 from elastic_core.services.person.influence import LAST, measure_influence, rank_agreement
 from elastic_core.services.person.recommend import History, user_history
 
-MEMORY = ElasticConfig(length=16, width=16, layers=1, side=6, k=4)
-PLAIN = ElasticConfig(length=16, width=16, layers=1, side=6, k=4, dispatch="none")
+MEMORY = ElasticConfig(length=16, width=16, layers=1, n_subkeys=6, k=4)
+PLAIN = ElasticConfig(length=16, width=16, layers=1, n_subkeys=6, k=4, dispatch="none")
 PEER = SASRecConfig(length=16, width=16, layers=1)
 
 

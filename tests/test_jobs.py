@@ -32,7 +32,7 @@ PLANTED = DataConfig(source="planted", planted=PlantedConfig(users=60, items=50,
 def tiny(epochs: int = 2, **data: Any) -> RunConfig:
     return RunConfig(
         data=DataConfig(**data) if data else PLANTED,
-        model=ElasticConfig(length=8, width=8, layers=1, side=4, k=2),
+        model=ElasticConfig(length=8, width=8, layers=1, n_subkeys=4, k=2),
         objective=WindowConfig(span=4),
         train=TrainConfig(batch=16, epochs=epochs, patience=epochs),
     )
@@ -153,7 +153,7 @@ def test_settings_that_cannot_work_are_one_sentence() -> None:
     made = presets.changed_config(causal, {"objective.name": "last", "objective.span": 9, "objective.loss": "sampled"})
     assert (made.objective.name, made.objective.loss) == ("last", "sampled")
     kinds = {setting.key: setting.kind for setting in presets.form_settings(config, "model")}
-    assert (kinds["model.side"], kinds["model.gate"], kinds["model.dropout"]) == ("int", "choice", "float")
+    assert (kinds["model.n_subkeys"], kinds["model.gate"], kinds["model.dropout"]) == ("int", "choice", "float")
 
 
 def test_tables_of_runs(idle: Trainings, tmp_path: Path) -> None:

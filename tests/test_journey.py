@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(scope="module")
 def model(small_world: Dataset) -> Recommender:
     torch.manual_seed(0)
-    return models.build(ElasticConfig(length=16, width=16, layers=2, side=6, k=4), small_world.catalog.n_items).eval()
+    return models.build(ElasticConfig(length=16, width=16, layers=2, n_subkeys=6, k=4), small_world.catalog.n_items).eval()
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_no_line_is_lost(films: Dataset, text: str) -> None:
 def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, model: Recommender, slots: bool) -> None:
     """Every event's row is the reading of the history that ends with it, by the experts of the whole; an expert holds what all
     other screens say."""
-    config = ElasticSlotsConfig(length=16, width=16, layers=2, side=6, k=4)
+    config = ElasticSlotsConfig(length=16, width=16, layers=2, n_subkeys=6, k=4)
     able = models.build(config, small_world.catalog).eval() if slots else model
     items, n = user_history(small_world, 5).items, 6
     found = trace_dispatch(able, small_world, items, n)
@@ -217,7 +217,7 @@ def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender
 
 def test_layers_that_share_one_reading_are_one_to_look_at(small_world: Dataset) -> None:
     torch.manual_seed(1)
-    model = models.build(ElasticSlotsConfig(length=16, width=16, layers=2, side=6, k=4), small_world.catalog.n_items).eval()
+    model = models.build(ElasticSlotsConfig(length=16, width=16, layers=2, n_subkeys=6, k=4), small_world.catalog.n_items).eval()
     items = user_history(small_world, 3).items
     first, second = (journey_trace.bin_aggregation(model, items, layer) for layer in (1, 2))
     assert first.layers == 1 and first.cells.equals(second.cells) and first.slots.equals(second.slots)

@@ -30,7 +30,9 @@ USERS = np.arange(6)
 def slots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recommender, Dataset]:
     """Interest slots trained for some seconds."""
     world = PlantedConfig(users=300, items=120, interests=8, interests_per_user=3, mean_length=40, max_length=60)
-    config = recipes.toy("elastic-slots").override("train.epochs=4", "train.learning_rate=0.008", "model.side=4", "model.k=3")
+    config = recipes.toy("elastic-slots").override(
+        "train.epochs=4", "train.learning_rate=0.008", "model.n_subkeys=4", "model.k=3"
+    )
     config = dataclasses.replace(config, data=DataConfig(source="planted", planted=world))
     path, dataset = tmp_path_factory.mktemp("knobs") / "run", load(config.data)
     train(config, dataset, path)
@@ -151,7 +153,7 @@ def test_a_model_that_learned_nothing_is_not_moved_by_it(small_world: Dataset) -
 def test_nobody_is_lent_what_they_have(small_world: Dataset) -> None:
     """With as many experts as everybody retrieves there is none to lend, and that ends."""
     torch.manual_seed(0)
-    model = models.build(recipes.toy("elastic-slots").override("model.side=2").model, small_world.catalog).eval()
+    model = models.build(recipes.toy("elastic-slots").override("model.n_subkeys=2").model, small_world.catalog).eval()
     traffic = route_users(model, small_world)
     if len(np.unique(knobs.expert_genres(EvaluationContext(model, small_world, traffic)))) < 2:
         pytest.skip("the four stand for one block")

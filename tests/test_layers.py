@@ -528,7 +528,7 @@ def test_what_every_slot_has_forgotten_changes_no_slot(n: int, sharp: float, see
 def test_a_pass_that_leaves_out_what_is_forgotten_equals_one_that_reads_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of long, short and padded histories in one batch."""
     torch.manual_seed(0)
-    config = ElasticSlotsConfig(length=900, width=16, layers=2, dropout=0.0, side=4, k=3, conv_width=4)
+    config = ElasticSlotsConfig(length=900, width=16, layers=2, dropout=0.0, n_subkeys=4, k=3, conv_width=4)
     model, items = models.build(config, 50).eval(), torch.randint(1, 51, (4, 900))
     assert isinstance(model, ElasticSlots)
     items[1, :500], items[2, :890] = 0, 0

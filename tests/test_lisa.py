@@ -22,7 +22,7 @@ N_ITEMS = 40
 FORMS = {
     "base": {},
     "soft": {"form": "soft"},
-    "mini": {"form": "mini", "words": 3, "target_words": 9},
+    "mini": {"form": "mini", "codewords": 3, "target_codewords": 9},
     "no fading": {"decay": 0.0},
 }
 forms = pytest.mark.parametrize("form", FORMS)
@@ -31,7 +31,7 @@ Coded = tuple[list[int], list[Tensor], Tensor]
 
 def lisa(n_items: int = N_ITEMS, **settings: object) -> Lisa:
     torch.manual_seed(0)
-    shape = {"length": 24, "width": 8, "layers": 2, "dropout": 0.0, "books": 3, "words": 6, **settings}
+    shape = {"length": 24, "width": 8, "layers": 2, "dropout": 0.0, "codebooks": 3, "codewords": 6, **settings}
     model = models.build(LisaConfig(**shape), n_items)  # type: ignore[arg-type]
     with torch.no_grad():  # far from the start, so that nothing hides behind a zero, a one or an identity
         for parameter in model.parameters():
@@ -158,7 +158,7 @@ def test_the_step_back_through_codes_is_that_of_the_softmax(soft: bool) -> None:
 @pytest.mark.parametrize("form", ["base", "soft", "mini"])
 def test_gradient_reaches_every_parameter_and_codebooks_stay_in_use(form: str, small_world: Dataset) -> None:
     """The encoder of the codes too; and a training moves codes without letting them fall together."""
-    model = lisa(small_world.catalog.n_items, **{"layers": 1, "width": 16, "words": 16, **FORMS[form]})
+    model = lisa(small_world.catalog.n_items, **{"layers": 1, "width": 16, "codewords": 16, **FORMS[form]})
     goal = objective(AllConfig(), small_world, model.length)
     train = TrainConfig(batch=16, learning_rate=2e-2)
     learner, before = Learner(model.train(), goal, train, torch.device("cpu")), model.item_codes(model.codebooks)
@@ -170,7 +170,7 @@ def test_gradient_reaches_every_parameter_and_codebooks_stay_in_use(form: str, s
             assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     after = model.item_codes(model.codebooks)
     assert losses[-1] < losses[0] - 0.1
-    assert (before != after).any() and min(len(book.unique()) for book in after.T) > 0.3 * model.config.words
+    assert (before != after).any() and min(len(book.unique()) for book in after.T) > 0.3 * model.config.codewords
 
 
 # --- streaming -------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def test_a_stream_equals_one_pass_over_everything(form: str) -> None:
     found = [stream.refresh(history), *(stream.step(later[:, i]) for i in range(more))]
     expected = model(reading(torch.cat([history, later], 1))).states[:, 9:]
     torch.testing.assert_close(torch.stack(found, 1), expected, atol=1e-4, rtol=1e-4)
-    assert stream.numbers() == 1 + 2 * 3 * model.config.words
+    assert stream.numbers() == 1 + 2 * 3 * model.config.codewords
     assert stream.left == math.inf
 
 
@@ -202,7 +202,9 @@ def decode(chosen: Tensor, words: Tensor) -> Tensor:
     return total
 
 
-@pytest.mark.parametrize("settings", [{"words": 300}, {"form": "mini", "words": 5, "target_words": 17}, {"words": 1}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"codewords": 300}, {"form": "mini", "codewords": 5, "target_codewords": 17}, {"codewords": 1}], ids=str
+)
 @torch.no_grad()
 def test_the_item_table_is_all_in_its_codes(settings: dict[str, object]) -> None:
     model = lisa(500, **settings)

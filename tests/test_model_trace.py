@@ -19,7 +19,7 @@ from elastic_core.services.person.recommend import scale_experts
 @pytest.fixture(scope="module")
 def slots(small_world: Dataset) -> Recommender:
     torch.manual_seed(0)
-    config = ModelConfig.known["elastic-slots"](length=16, width=16, side=4, k=3)
+    config = ModelConfig.known["elastic-slots"](length=16, width=16, n_subkeys=4, k=3)
     return models.build(config, small_world.catalog).eval()
 
 

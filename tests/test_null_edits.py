@@ -31,8 +31,8 @@ from elastic_core.services.person.recommend import (
 )
 from elastic_core.slots.elastic_slots import ElasticSlotsConfig
 
-ELASTIC = ElasticConfig(length=16, width=16, layers=2, side=6, k=4)
-SLOTS = ElasticSlotsConfig(length=16, width=16, layers=1, side=6, k=4)
+ELASTIC = ElasticConfig(length=16, width=16, layers=2, n_subkeys=6, k=4)
+SLOTS = ElasticSlotsConfig(length=16, width=16, layers=1, n_subkeys=6, k=4)
 PEER = SASRecConfig(length=16, width=16, layers=1)
 
 

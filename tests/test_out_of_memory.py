@@ -28,7 +28,7 @@ REFUSALS = [
     RuntimeError(CPU),
     MemoryError(),
 ]
-SIZES = "train.batch (32), model.length (8), model.width (8), model.layers (1), model.k (2), model.side (4)"
+SIZES = "train.batch (32), model.length (8), model.width (8), model.layers (1), model.k (2), model.n_subkeys (4)"
 
 
 class Allocator(TorchDispatchMode):

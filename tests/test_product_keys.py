@@ -35,9 +35,9 @@ QUERIES, EXAMPLES = 128, 50  # a hypothesis example is a batch of random cases: 
 @st.composite
 def half_scores(draw: st.DrawFn) -> Tensor:
     """`[QUERIES, 2, side]`: smooth, or quantised to a few levels so that many pairs tie."""
-    side = draw(st.integers(1, 32))
+    n_subkeys = draw(st.integers(1, 32))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
-    halves = torch.randn(QUERIES, 2, side, generator=generator)
+    halves = torch.randn(QUERIES, 2, n_subkeys, generator=generator)
     levels = draw(st.sampled_from([None, 1, 2, 4]))
     return halves if levels is None else (halves * levels).round() / levels
 
@@ -45,15 +45,15 @@ def half_scores(draw: st.DrawFn) -> Tensor:
 @st.composite
 def searches(draw: st.DrawFn) -> tuple[Tensor, int]:
     halves = draw(half_scores())
-    side = halves.shape[-1]
-    k = draw(st.one_of(st.integers(1, min(2 * side, side**2)), st.integers(1, side**2), st.just(side**2)))
+    n_subkeys = halves.shape[-1]
+    k = draw(st.one_of(st.integers(1, min(2 * n_subkeys, n_subkeys**2)), st.integers(1, n_subkeys**2), st.just(n_subkeys**2)))
     return halves, k
 
 
 def all_sums(halves: Tensor) -> Tensor:
     """Every key's score, `[B, side²]`, spelled out apart from the code under test."""
-    side = halves.shape[-1]
-    return torch.stack([halves[:, 0, n // side] + halves[:, 1, n % side] for n in range(side**2)], dim=1)
+    n_subkeys = halves.shape[-1]
+    return torch.stack([halves[:, 0, n // n_subkeys] + halves[:, 1, n % n_subkeys] for n in range(n_subkeys**2)], dim=1)
 
 
 # --- the search ------------------------------------------------------------------------------------------------------
@@ -75,15 +75,15 @@ def test_product_keys_equal_brute_force(search: tuple[Tensor, int]) -> None:
 
 @given(st.integers(1, 1024), st.integers(1, 32))
 @settings(max_examples=200, deadline=None)
-def test_the_staircase_is_small_and_complete(k: int, side: int) -> None:
-    ranks = candidate_ranks(k, side)
+def test_the_staircase_is_small_and_complete(k: int, n_subkeys: int) -> None:
+    ranks = candidate_ranks(k, n_subkeys)
     bound = sum(k // i for i in range(1, k + 1))
     assert len(ranks) <= bound
-    assert len(ranks) == bound or k > side
+    assert len(ranks) == bound or k > n_subkeys
     assert len(set(ranks)) == len(ranks)
-    inside = {(i, j) for i in range(side) for j in range(side) if (i + 1) * (j + 1) <= k}
+    inside = {(i, j) for i in range(n_subkeys) for j in range(n_subkeys) if (i + 1) * (j + 1) <= k}
     assert set(ranks) == inside
-    assert len(ranks) >= min(k, side**2)
+    assert len(ranks) >= min(k, n_subkeys**2)
 
 
 # --- the keys --------------------------------------------------------------------------------------------------------
@@ -107,10 +107,10 @@ def test_a_key_is_two_sub_keys_side_by_side(cosine: bool) -> None:
 
 
 def memory(
-    gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, side: int = 5, **more: object
+    gate: str = "softmax", query: str = "network", norm: str = "whiten", k: int = 4, n_subkeys: int = 5, **more: object
 ) -> InterestMemory:
     torch.manual_seed(0)
-    shape = {"length": 24, "width": 16, "heads": 2, "side": side, "k": k}
+    shape = {"length": 24, "width": 16, "heads": 2, "n_subkeys": n_subkeys, "k": k}
     if query == "votes":
         return VotingMemory(VotingConfig(**shape, **more), norm, gate)  # type: ignore[arg-type]
     made = interest_memory(MemoryConfig(query=query, **shape, **more), norm, gate)  # type: ignore[arg-type]
@@ -133,7 +133,9 @@ def assert_same(one: Retrieved, other: Retrieved) -> None:
 
 def of(found: Retrieved, people: Tensor | slice) -> Retrieved:
     """What was found for some of them."""
-    ballots = None if found.ballots is None else VoteTally(*(part[people] for part in found.ballots[:2]), found.ballots.usual)
+    ballots = (
+        None if found.ballots is None else VoteTally(*(part[people] for part in found.ballots[:2]), found.ballots.mean_vote_share)
+    )
     own = {n: x[people] for n, x in found._asdict().items() if isinstance(x, Tensor)}
     return found._replace(ballots=ballots, **own)
 
@@ -152,14 +154,14 @@ def test_padding_is_invisible_and_people_do_not_meet(query: str, norm: str) -> N
 
 def test_renaming_the_sub_keys_renames_the_experts_and_nothing_else() -> None:
     asked, (x, real) = memory().eval(), histories()
-    before, side = asked(x, real), asked.keys.side
-    rows, columns = torch.randperm(side), torch.randperm(side)
+    before, n_subkeys = asked(x, real), asked.keys.n_subkeys
+    rows, columns = torch.randperm(n_subkeys), torch.randperm(n_subkeys)
     with torch.no_grad():
         asked.keys.sub_keys.copy_(torch.stack([asked.keys.sub_keys[0, rows], asked.keys.sub_keys[1, columns]]))
-        asked.values.weight.copy_(asked.values.weight.view(side, side, -1)[rows][:, columns].flatten(0, 1))
+        asked.values.weight.copy_(asked.values.weight.view(n_subkeys, n_subkeys, -1)[rows][:, columns].flatten(0, 1))
     after = asked(x, real)
     assert torch.allclose(after.interests, before.interests, atol=1e-5)
-    named = rows[after.experts // side] * side + columns[after.experts % side]
+    named = rows[after.experts // n_subkeys] * n_subkeys + columns[after.experts % n_subkeys]
     assert torch.equal(named, before.experts)
 
 
@@ -194,7 +196,7 @@ def person_batch(rows: int = 300, length: int = 24) -> Batch:
 def teller(**more: object) -> Elastic:
     """A model with weights far from their start, so that its queries are anything but white."""
     torch.manual_seed(0)
-    model = models.build(ElasticConfig(length=24, width=16, layers=2, dropout=0.3, side=4, k=4, **more), 30)  # type: ignore[arg-type]
+    model = models.build(ElasticConfig(length=24, width=16, layers=2, dropout=0.3, n_subkeys=4, k=4, **more), 30)  # type: ignore[arg-type]
     assert isinstance(model, Elastic)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -253,7 +255,7 @@ def test_only_the_two_way_form_asks_each_memory_with_its_layers_input() -> None:
 def gradients(gate: str, query: str = "network", k: int = 4, balance: float = 0.0) -> dict[str, float]:
     """The largest gradient of every parameter of a whole model after one next-item loss."""
     torch.manual_seed(0)
-    config = ElasticConfig(length=24, width=16, layers=2, dropout=0.0, side=4, k=k, gate=gate, query=query)  # type: ignore[arg-type]
+    config = ElasticConfig(length=24, width=16, layers=2, dropout=0.0, n_subkeys=4, k=k, gate=gate, query=query)  # type: ignore[arg-type]
     model = models.build(config, 30)
     items = torch.randint(1, 31, (8, 24))
     encoded = model(Batch(items[:, :-1], items[:, :12], padded=False))
@@ -283,9 +285,9 @@ def test_the_balance_term_alone_moves_keys_but_does_not_teach_them() -> None:
 # --- votes -----------------------------------------------------------------------------------------------------------
 
 
-def voting(side: int = 5, k: int = 4, width: int = 16, **settings: Any) -> VotingMemory:
+def voting(n_subkeys: int = 5, k: int = 4, width: int = 16, **settings: Any) -> VotingMemory:
     torch.manual_seed(0)
-    return VotingMemory(VotingConfig(width=width, side=side, k=k, **{"votes": 2, **settings}), "layer", "softmax")
+    return VotingMemory(VotingConfig(width=width, n_subkeys=n_subkeys, k=k, **{"votes": 2, **settings}), "layer", "softmax")
 
 
 def best_of(asked: VotingMemory, event: Tensor) -> list[tuple[int, float]]:
@@ -306,23 +308,23 @@ def election(asked: VotingMemory, events: list[Tensor], m: int) -> tuple[dict[in
     filled = dict(votes)
     for rank, (expert, _) in enumerate(best_of(asked, events[-1])[: asked.k], 1):
         filled[expert] = filled.get(expert, 0.0) + LEAST_VOTES / rank
-    usual = asked.usual.tolist()
+    usual = asked.mean_vote_share.tolist()
     return votes, {a: got - usual[a] if got > 2 * LEAST_VOTES else got / LEAST_VOTES - 4 for a, got in filled.items()}
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
-    side=st.integers(2, 7), m=st.integers(1, 6), k=st.integers(1, 12), n=st.integers(1, 20), usual=st.booleans(),
+    n_subkeys=st.integers(2, 7), m=st.integers(1, 6), k=st.integers(1, 12), n=st.integers(1, 20), usual=st.booleans(),
     empty=st.sampled_from([0.0, 0.3]), seed=st.integers(0, 99),
 )  # fmt: skip
 @torch.no_grad()
 def test_votes_are_counted_as_somebody_would_count_them(
-    side: int, m: int, k: int, n: int, usual: bool, empty: float, seed: int
+    n_subkeys: int, m: int, k: int, n: int, usual: bool, empty: float, seed: int
 ) -> None:
     """Its slow twin, whatever stands on padding; of equally wanted experts (m = 1) either may be found."""
-    m, k = min(m, side**2), min(k, side**2)
-    asked = voting(side, k, votes=m).double().eval()
-    asked.usual.copy_(usual * torch.rand(side**2).double().softmax(0))
+    m, k = min(m, n_subkeys**2), min(k, n_subkeys**2)
+    asked = voting(n_subkeys, k, votes=m).double().eval()
+    asked.mean_vote_share.copy_(usual * torch.rand(n_subkeys**2).double().softmax(0))
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(5, n, 16, generator=generator, dtype=torch.float64)
     lengths = (torch.rand(5, generator=generator) * (n + 1) * (1 + empty) - empty * n).floor().clamp(0, n)
@@ -335,7 +337,7 @@ def test_votes_are_counted_as_somebody_would_count_them(
         if not at:
             continue  # nobody asks: which experts these are is nobody's business
         votes, wanted = election(asked, [x[row, place] for place in at], m)
-        counted = torch.zeros(side**2, dtype=torch.float64)
+        counted = torch.zeros(n_subkeys**2, dtype=torch.float64)
         counted[list(votes)] = torch.tensor(list(votes.values()), dtype=torch.float64)
         torch.testing.assert_close(found.votes[row], counted)
         got = [wanted[expert] for expert in experts]
@@ -397,15 +399,15 @@ def test_events_of_one_item_ask_once_and_everybodys_mean_is_what_is_usual() -> N
     assert_same(once, each)
     assert once.votes is not None
     mean = (once.votes * (items > 0).sum(1, keepdim=True)).sum(0) / (items > 0).sum()
-    torch.testing.assert_close(asked.usual, mean)
-    before = asked.usual.clone()
+    torch.testing.assert_close(asked.mean_vote_share, mean)
+    before = asked.mean_vote_share.clone()
     asked.calibrate(content[items[:1]], items[:1] > 0, rate=0.0)
-    assert torch.equal(asked.usual, before)
+    assert torch.equal(asked.mean_vote_share, before)
 
 
 def test_while_learning_an_event_votes_for_more_and_best_of_them_are_those_it_serves() -> None:
     """The m of serving are the first of a learner's 4·m, in the same proportions; a memory of fewer experts gives all it has."""
-    asked, (x, real) = voting(side=5, votes=4), histories()
+    asked, (x, real) = voting(n_subkeys=5, votes=4), histories()
     asked.calibrate(x, real)
     learning, serving = asked.train()(x, real).ballots, asked.eval()(x, real).ballots
     assert learning is not None and serving is not None
@@ -416,7 +418,7 @@ def test_while_learning_an_event_votes_for_more_and_best_of_them_are_those_it_se
     torch.testing.assert_close(*parts)
     for ballots in (learning, serving):
         torch.testing.assert_close(ballots.votes.sum((1, 2)), real.any(1).float())
-    few = voting(side=2, k=2, votes=4).train()(x, real).ballots
+    few = voting(n_subkeys=2, k=2, votes=4).train()(x, real).ballots
     assert few is not None and few.experts.shape[-1] == 4
 
 

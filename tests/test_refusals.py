@@ -21,8 +21,8 @@ from elastic_core.core.objective import WindowConfig
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
 
-TRAIN = ["train", "--recipe=toy", "--out=run"]  # k = 4, side = 8
-BENCH = ["bench", "--width=8", "--k=2", "--side=4", "--rounds=3", "--directions=forward", "--lengths=8"]
+TRAIN = ["train", "--recipe=toy", "--out=run"]  # k = 4, n_subkeys = 8
+BENCH = ["bench", "--width=8", "--k=2", "--n-subkeys=4", "--rounds=3", "--directions=forward", "--lengths=8"]
 EVENTS = ["bench", "events", *BENCH[1:]]
 NO_CUDA = "the device 'cuda' is not available"
 
@@ -31,18 +31,18 @@ NO_CUDA = "the device 'cuda' is not available"
 
 
 def longer_than_the_model_reads() -> Tensor:
-    model = models.build(ElasticConfig(length=8, width=8, side=4, k=2), 20).eval()
+    model = models.build(ElasticConfig(length=8, width=8, n_subkeys=4, k=2), 20).eval()
     return model.score(Batch(items := torch.ones(1, 9, dtype=torch.int64), items))
 
 
 @pytest.mark.parametrize(
     ("call", "naming"),
     [
-        (lambda: top_pairs(torch.zeros(1, 2, 4), 17), "k must lie in 1 … side² = 16, not 17"),
-        (lambda: top_pairs(torch.zeros(1, 2, 4), 0), "k must lie in 1 … side² = 16, not 0"),
-        (lambda: MemoryConfig(side=4, k=17), "k must lie in 1 … side² = 16, not 17"),
-        (lambda: MemoryConfig(side=1), "side must lie in 2 … 4096"),
-        (lambda: MemoryConfig(side=math.nan), "side must be a number, not nan"),  # type: ignore[arg-type]
+        (lambda: top_pairs(torch.zeros(1, 2, 4), 17), "k must lie in 1 … n_subkeys² = 16, not 17"),
+        (lambda: top_pairs(torch.zeros(1, 2, 4), 0), "k must lie in 1 … n_subkeys² = 16, not 0"),
+        (lambda: MemoryConfig(n_subkeys=4, k=17), "k must lie in 1 … n_subkeys² = 16, not 17"),
+        (lambda: MemoryConfig(n_subkeys=1), "n_subkeys must lie in 2 … 4096"),
+        (lambda: MemoryConfig(n_subkeys=math.nan), "n_subkeys must be a number, not nan"),  # type: ignore[arg-type]
         (lambda: WindowConfig(span=0), "span must lie in 1"),
         (lambda: QueryNetwork(8, 4, 1, stride=1), "stride of 2 or more"),
         (lambda: QueryNetwork(8, 4, 1, stride=0), "stride of 2 or more"),
@@ -91,7 +91,8 @@ def without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
         *(
             ([*TRAIN, f"--set=model.{given}"], f"model.{given.split('=')[0]}")
             for given in (
-                "k=65", "k=0", "k=-1", "k=2.5", "K=64", "side=0", "side=-3", "side=1", "side=4.5", "side=8x8", "side=nan",
+                "k=65", "k=0", "k=-1", "k=2.5", "K=64", "n_subkeys=0", "n_subkeys=-3", "n_subkeys=1",
+                "n_subkeys=4.5", "n_subkeys=8x8", "n_subkeys=nan",
                 "length=1", "length=0",
             )
         ),
@@ -101,12 +102,12 @@ def without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
             ([*measured, wrong], naming)
             for measured in (BENCH, EVENTS)
             for wrong, naming in (
-                ("--k=17", "model.k must lie in 1 … side² = 16"), ("--k=0", "model.k"), ("--side=0", "model.side"),
-                ("--side=2.5", "--side"), ("--width=-2", "model.width"), ("--heads=0", "model.heads"),
+                ("--k=17", "model.k must lie in 1 … n_subkeys² = 16"), ("--k=0", "model.k"), ("--n-subkeys=0", "model.n_subkeys"),
+                ("--n-subkeys=2.5", "--n-subkeys"), ("--width=-2", "model.width"), ("--heads=0", "model.heads"),
             )
         ),
         ([*BENCH, "--lengths=-5"], "--lengths"),
-        ([*BENCH, "--memory=nan"], "--memory"),
+        ([*BENCH, "--max-memory=nan"], "--max-memory"),
         ([*BENCH, "--minutes=nan"], "--minutes"),
         (["reproduce", "--only=planted", "--minutes=nan"], "--minutes"),
         ([*TRAIN, "--device=cuda"], NO_CUDA),

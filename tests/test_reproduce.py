@@ -33,7 +33,7 @@ from elastic_core.runs import Run
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
 TOY = RunConfig(
     data=DataConfig(source="planted", planted=PLANTED),
-    model=ElasticConfig(length=8, width=8, layers=1, side=4, k=2),
+    model=ElasticConfig(length=8, width=8, layers=1, n_subkeys=4, k=2),
     objective=WindowConfig(span=4),
     train=TrainConfig(batch=32, epochs=4, patience=99),
 )

@@ -26,7 +26,7 @@ from elastic_core.slots.elastic_votes import ElasticVotesConfig
 @pytest.fixture(scope="module")
 def model(small_world: Dataset) -> Elastic:
     torch.manual_seed(0)
-    config = ElasticConfig(length=16, width=16, layers=1, side=5, k=4, dropout=0.0)
+    config = ElasticConfig(length=16, width=16, layers=1, n_subkeys=5, k=4, dropout=0.0)
     built = models.build(config, small_world.catalog.n_items).eval().requires_grad_(False)
     assert isinstance(built, Elastic)
     return built
@@ -57,11 +57,11 @@ def test_a_person_is_shown_what_the_model_retrieves(model: Elastic, small_world:
 def test_every_step_follows_from_the_one_before(lesson: Lesson) -> None:
     halves = lesson.half_scores
     kept = halves[halves["kept"]]
-    assert kept.groupby("half").size().tolist() == [min(lesson.k, lesson.side)] * 2
-    assert kept["rank"].max() == min(lesson.k, lesson.side)
+    assert kept.groupby("half").size().tolist() == [min(lesson.k, lesson.n_subkeys)] * 2
+    assert kept["rank"].max() == min(lesson.k, lesson.n_subkeys)
     pairs = lesson.candidates
-    assert len(pairs) == min(lesson.k, lesson.side) ** 2
-    assert pairs["can_win"].sum() == len(candidate_ranks(lesson.k, lesson.side))
+    assert len(pairs) == min(lesson.k, lesson.n_subkeys) ** 2
+    assert pairs["can_win"].sum() == len(candidate_ranks(lesson.k, lesson.n_subkeys))
     assert (pairs["can_win"] == (pairs["ranks_product"] <= lesson.k)).all()
     assert pairs["score"].tolist() == pytest.approx((pairs["row_score"] + pairs["column_score"]).tolist())
 
@@ -72,10 +72,10 @@ def test_the_picture_shows_what_every_sum_one_by_one_would_give(lesson: Lesson) 
     assert [each["score"] for each in shown["winners"]] == pytest.approx(best.scores[0].tolist())
     for half, order in enumerate(shown["order"]):
         scores = shown["scores"][half]
-        assert order == sorted(range(lesson.side), key=lambda at: -scores[at])[: len(order)]
+        assert order == sorted(range(lesson.n_subkeys), key=lambda at: -scores[at])[: len(order)]
     won = {pair["place"]: pair for pair in shown["pairs"] if pair["place"]}
     assert sorted(won) == list(range(1, lesson.k + 1)) and all(pair["can"] for pair in won.values())
-    assert [won[n + 1]["row"] * lesson.side + won[n + 1]["column"] for n in range(lesson.k)] == best.indices[0].tolist()
+    assert [won[n + 1]["row"] * lesson.n_subkeys + won[n + 1]["column"] for n in range(lesson.k)] == best.indices[0].tolist()
     assert sum(pair["can"] for pair in shown["pairs"]) == shown["counts"]["pairs"]
     assert sum(each["share"] for each in shown["winners"]) == pytest.approx(1)
     json.dumps(shown)  # all of it travels
@@ -102,7 +102,7 @@ def test_a_model_without_a_memory_is_refused(small_world: Dataset) -> None:
 @pytest.fixture(scope="module")
 def voting(small_world: Dataset) -> Elastic:
     torch.manual_seed(0)
-    config = ElasticVotesConfig(length=16, width=16, layers=1, side=5, k=4, dropout=0.0, votes=2)
+    config = ElasticVotesConfig(length=16, width=16, layers=1, n_subkeys=5, k=4, dropout=0.0, votes=2)
     built = models.build(config, small_world.catalog.n_items).eval().requires_grad_(False)
     assert isinstance(built, Elastic)
     batch = history_batch(small_world.histories.of(0)[-16:].astype("int64"), 16)
@@ -123,7 +123,7 @@ def test_what_each_event_finds_is_what_it_votes_for_and_the_sums_elect(voting: E
     assert sums["expert"][:4].tolist() == found.experts[0].tolist() and sums["votes"].sum() == pytest.approx(1)
     by_hand = cast.groupby("expert")["votes"].sum()
     assert sums["votes"][:4].tolist() == pytest.approx(by_hand[sums["expert"][:4]].tolist())
-    usual = voting.memories[0].usual.numpy()
+    usual = voting.memories[0].mean_vote_share.numpy()
     beyond = (by_hand - usual[by_hand.index]).sort_values(ascending=False)
     assert (
         sums["expert"][:4].tolist() == beyond.head(4).index.tolist()
@@ -148,8 +148,8 @@ def test_marks_leave_no_vote_out_and_a_place_without_votes_is_empty(voting: Elas
 
 
 def test_multiplications_are_those_of_the_design() -> None:
-    for side, k, long, short in ((16, 8, 16_384, 1_024), (512, 8, 16_777_216, 32_768)):
-        counted = frames.count_scores(search.random_lesson(side, 64, k, seed=0))
+    for n_subkeys, k, long, short in ((16, 8, 16_384, 1_024), (512, 8, 16_777_216, 32_768)):
+        counted = frames.count_scores(search.random_lesson(n_subkeys, 64, k, seed=0))
         assert (counted["long_multiplications"], counted["multiplications"]) == (long, short)
     assert frames.count_scores(search.lesson_of_angles(0, 0, 3)) == {
         "short": 8, "multiplications": 16, "pairs": 5, "long": 16, "long_multiplications": 64
@@ -191,7 +191,7 @@ def test_a_memory_too_large_to_write_out_is_searched_in_blocks(monkeypatch: pyte
     for lesson in (small, large):
         found = checks.check_search(lesson.keys, lesson.k, lesson.query[None])
         assert (found.queries, found.agree, found.wrong) == (1, 1, 0)
-        assert frames.search_frames(lesson)["counts"]["long"] == lesson.side**2
+        assert frames.search_frames(lesson)["counts"]["long"] == lesson.n_subkeys**2
     right = checks.top_pairs
     monkeypatch.setattr(checks, "top_pairs", lambda halves, k: right(halves.flip(-1), k))
     assert checks.check_search(large.keys, 5, large.query[None]).wrong == 1

@@ -179,7 +179,9 @@ def test_a_model_without_a_memory_is_asked_what_it_remembers(tiny_runs: Path, ca
 
 
 def test_what_looks_at_every_expert_says_that_there_are_too_many(world: Dataset) -> None:
-    largest, larger = (models.build(ModelConfig.known["elastic"](width=8, side=side, k=2), world.catalog) for side in (256, 257))
+    largest, larger = (
+        models.build(ModelConfig.known["elastic"](width=8, n_subkeys=n_subkeys, k=2), world.catalog) for n_subkeys in (256, 257)
+    )
     assert not too_many_experts(largest)
     with pytest.raises(InputError, match="66,049 experts, and up to 65,536"):
         check_expert_count(larger)

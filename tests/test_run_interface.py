@@ -166,8 +166,8 @@ def test_settings_follow_from_the_size_of_the_data(tmp_path: Path) -> None:
         assert (config.model.length, config.train.seed, config.train.minutes) == (length, 3, 2.0)
         assert config.data == data.config and config.train.batch == 16
     again = elastic_core.load(shop().assign(sku=lambda frame: "sku-" + frame["customer"].str[-1]), **COLUMNS)
-    assert settings_for("sasrec", again, 1, 0, "cpu").model.repeats
-    assert not settings_for("elastic", short, 1, 0, "cpu").model.repeats
+    assert settings_for("sasrec", again, 1, 0, "cpu").model.repeat_bias
+    assert not settings_for("elastic", short, 1, 0, "cpu").model.repeat_bias
     assert settings_for("popularity", short, 1, 0, "cpu").model.name == "popularity"
     for wrong, sentence in (("gpt", "unknown model"), ("elastic", "elastic_core.load")):
         with pytest.raises(InputError, match=sentence):

@@ -35,7 +35,7 @@ def data() -> Dataset:
 @pytest.fixture(scope="module")
 def model(data: Dataset) -> Recommender:
     torch.manual_seed(0)
-    return models.build(ElasticConfig(length=16, width=16, layers=1, side=SIDE, k=K), data.catalog.n_items).eval()
+    return models.build(ElasticConfig(length=16, width=16, layers=1, n_subkeys=SIDE, k=K), data.catalog.n_items).eval()
 
 
 def test_a_reading_stops_before_the_target(data: Dataset) -> None:
@@ -62,7 +62,7 @@ def test_the_list_is_the_sorted_scores_without_what_was_seen(data: Dataset, mode
 def test_everybody_is_answered_as_they_are_judged(data: Dataset, variant: presets.Variant) -> None:
     """Whatever a model reads of a history, times included, the app gives it what the evaluation gives it."""
     torch.manual_seed(0)
-    small = {"length": 16, "width": 16, "layers": 2, "side": SIDE, "k": K, "words": 16}
+    small = {"length": 16, "width": 16, "layers": 2, "n_subkeys": SIDE, "k": K, "codewords": 16}
     config = recipes.model_settings(variant.model, **{**small, **variant.settings})
     asked = models.build(config, data.catalog).eval()
     asked.fit(data)
@@ -113,7 +113,7 @@ def test_the_strongest_is_behind_the_first_suggestion_or_is_the_first_where_expe
     data: Dataset, model: Recommender
 ) -> None:
     torch.manual_seed(3)
-    slots = models.build(ElasticSlotsConfig(length=16, width=16, layers=1, side=SIDE, k=K, dropout=0.0), data.catalog).eval()
+    slots = models.build(ElasticSlotsConfig(length=16, width=16, layers=1, n_subkeys=SIDE, k=K, dropout=0.0), data.catalog).eval()
     others = 0
     for user in range(12):
         start = predict_user(slots, data, user, keep_seen=True)

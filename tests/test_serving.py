@@ -338,7 +338,7 @@ def test_wrong_words_are_one_sentence(tiny_runs: Path, tmp_path: Path, capsys: p
     run = str(tiny_runs / "tiny")
     for words in (
         ["--port", "0"],
-        ["--together", "0"],
+        ["--max-batch", "0"],
         ["--threads", "0"],
         ["--states", str(tmp_path / "no" / "x")],
     ):

@@ -46,7 +46,7 @@ def built(catalog: Catalog | int = CATALOG, spread: float = 0.0, **form: Any) ->
         for parameter in model.parameters():
             parameter += spread * torch.randn_like(parameter)
         model.events.items.weight[0] = 0
-        model.usual.fill_(2.5)
+        model.mean_interval.fill_(2.5)
     return model
 
 
@@ -78,7 +78,7 @@ def norm(part: torch.nn.LayerNorm, x: Tensor) -> Tensor:
 
 
 def apart(model: SMA, before: int, after: int) -> float:
-    return math.log(1 + max(after - before, 0) / TIME_UNIT) / float(model.usual)
+    return math.log(1 + max(after - before, 0) / TIME_UNIT) / float(model.mean_interval)
 
 
 def slow(model: SMA, items: list[int], times: list[int]) -> tuple[Tensor, list[float]]:
@@ -199,12 +199,12 @@ def test_data_without_times_is_one_sentence_before_anything_is_written(small_wor
 def test_calibration_learns_the_usual_interval() -> None:
     model, items = built(), torch.tensor([[1, 2, 3], [0, 4, 5], [0, 0, 6]])
     model.calibrate(Batch(items, items, times=torch.tensor([[0, 60, 60], [0, 10, 370], [0, 0, 5]])))
-    assert float(model.usual) == pytest.approx((math.log(2) + 0 + math.log(7)) / 3)
-    before = model.usual.clone()
+    assert float(model.mean_interval) == pytest.approx((math.log(2) + 0 + math.log(7)) / 3)
+    before = model.mean_interval.clone()
     for times in (None, torch.zeros(3, 3, dtype=torch.int64)):
         model.calibrate(Batch(items, items, times=times), 0.5)
-    assert float(model.usual) == pytest.approx(float(before) / 2)  # the first of them knew nothing
-    model.usual.zero_()  # data whose events all happen at once
+    assert float(model.mean_interval) == pytest.approx(float(before) / 2)  # the first of them knew nothing
+    model.mean_interval.zero_()  # data whose events all happen at once
     assert model(Batch(items, items, times=torch.zeros(3, 3, dtype=torch.int64))).states.isfinite().all()
 
 

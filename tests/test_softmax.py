@@ -79,15 +79,15 @@ def test_the_full_softmax_is_the_one_written_out(
 def test_every_model_learns_and_serves_what_having_been_met_adds(model: str, small_world: Dataset) -> None:
     """Scores of what a history holds move by the number, others do not; and the number has a gradient."""
     torch.manual_seed(0)
-    config = recipes.toy(model).override("model.repeats=true", "model.dropout=0")
+    config = recipes.toy(model).override("model.repeat_bias=true", "model.dropout=0")
     made = models.build(config.model, small_world.catalog).eval()
     users = torch.arange(5).numpy()
     batch = reading_batch(small_world, users, small_world.ends("test")[users], made.length)
     held = Met.by(batch).among(small_world.catalog.n_items).bool()
     before = made.score(batch).detach()
-    assert made.met is not None
+    assert made.repeat_weight is not None
     with torch.no_grad():
-        made.met.fill_(-1.0)
+        made.repeat_weight.fill_(-1.0)
     moved = made.score(batch).detach() - before
     if made.scorer().parts:  # a mixture of probabilities: met ones lose, the others share what they lose
         assert (moved[held] < -REACH / 2).all() and (moved[:, 1:][~held[:, 1:]] > 0).all()
@@ -97,7 +97,7 @@ def test_every_model_learns_and_serves_what_having_been_met_adds(model: str, sma
     objective = build(config.objective, small_world, made.length)
     loss = objective.loss(made.train(), next(iter(objective.epoch(0, 0, 16))))
     loss.total.backward()
-    assert made.met.grad is not None and made.met.grad.abs() > 0
+    assert made.repeat_weight.grad is not None and made.repeat_weight.grad.abs() > 0
 
 
 def test_an_event_that_lies_ahead_is_not_met_yet() -> None:

@@ -27,14 +27,14 @@ def made(name: str, length: int = 24, shaken: float = 0.3, **settings: object) -
     """With weights far from their start."""
     torch.manual_seed(0)
     kind = ModelConfig.known[name]
-    common = {"width": 16, "dropout": 0.1, "side": 4, "k": 3, "words": 5, "books": 3, **settings}
+    common = {"width": 16, "dropout": 0.1, "n_subkeys": 4, "k": 3, "codewords": 5, "codebooks": 3, **settings}
     shape = {key: value for key, value in common.items() if key in kind.__dataclass_fields__}
     model = models.build(kind(length=length, **shape), N_ITEMS).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += shaken * torch.randn_like(parameter) * parameter.std(correction=0)
         for path, usual in model.named_buffers():
-            if path.endswith(".usual"):  # as after training: where nothing is usual and an event has one vote, ties are the rule
+            if path.endswith(".mean_vote_share"):  # as after training; with equal shares, ties are the rule
                 usual += 1e-3 * torch.rand_like(usual)
     return model
 
@@ -94,7 +94,7 @@ def test_streaming_equals_one_batch_pass(name: str) -> None:
 @torch.no_grad()
 def test_a_thousand_events_are_one_pass_over_them(name: str, events: int) -> None:
     """Without positions a model of length 16 goes on for ever; ELASTIC's window has to be as long, and its memory everybody's."""
-    settings = {"width": 4, "layers": 1, "k": 2, "side": 2, "conv_width": 3, "memory": "none", "repeats": False}
+    settings = {"width": 4, "layers": 1, "k": 2, "n_subkeys": 2, "conv_width": 3, "memory": "none", "repeat_bias": False}
     model = made(name, 16 + events if name == "elastic" else 16, **settings)
     window = padded([16 + events], 16 + events, seed=1)
     stream = open_stream(model, events if name == "elastic" else None)

@@ -31,7 +31,7 @@ from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run, training
 from elastic_core.runs.training import train
 
 PLANTED = PlantedConfig(users=40, items=50, interests=4, mean_length=14, max_length=24)
-MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, side=4, k=2, balance_weight=0.1)
+MODEL = ElasticConfig(length=8, width=8, layers=1, dropout=0.2, n_subkeys=4, k=2, balance_weight=0.1)
 
 WINDOW = WindowConfig(span=4)
 
@@ -86,7 +86,7 @@ def test_every_epoch_s_memory_is_kept_and_changes_nothing_else(world: Dataset, w
         memory = load_file(file)
         load = memory["load"].numpy()
         assert load.sum() == PLANTED.users * MODEL.k and round(float((load > 0).mean()), 4) == row["used"]
-        assert memory["values"].shape == (MODEL.side**2, MODEL.width)
+        assert memory["values"].shape == (MODEL.n_subkeys**2, MODEL.width)
     best = load_file(kept.snapshots()[(kept.last("end") or {})["best_epoch"] - 1][1])["values"]
     assert torch.equal(best, kept.model().expert_values().detach().half())
 

@@ -96,8 +96,8 @@ def hstu_twin(model: Any, items: list[int], times: list[int]) -> Tensor:
     e = WIDTH // heads
     for layer in model.units:
         z = [normed(row, epsilon=1e-6) for row in x]
-        u, q = zip(*(silu(layer.asks.weight @ row).split(WIDTH) for row in z), strict=True)
-        v, k = zip(*(silu(layer.tells.weight @ row).split(WIDTH) for row in z), strict=True)
+        u, q = zip(*(silu(layer.uq_projection.weight @ row).split(WIDTH) for row in z), strict=True)
+        v, k = zip(*(silu(layer.vk_projection.weight @ row).split(WIDTH) for row in z), strict=True)
         after = []
         for i in range(len(x)):
             read = torch.zeros(WIDTH).double()
@@ -115,7 +115,7 @@ def hstu_twin(model: Any, items: list[int], times: list[int]) -> Tensor:
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize(
     ("name", "more"),
-    [("linrec", {}), ("hstu", {}), ("hstu", {"times": "previous"})],
+    [("linrec", {}), ("hstu", {}), ("hstu", {"time_bias": "previous"})],
     ids=str,
 )
 @torch.no_grad()
@@ -213,7 +213,7 @@ def test_sums_are_float32_under_autocast() -> None:
 
 @torch.no_grad()
 def test_times_count_as_differences_and_are_needed_to_learn_only() -> None:
-    model = built("hstu", times="previous")
+    model = built("hstu", time_bias="previous")
     assert isinstance(model, HSTU)
     items, times = people()
     plain = Batch(items, items)

@@ -84,9 +84,9 @@ def fpmc_twin(model: FPMC, items: list[int]) -> list[Tensor]:
         for item in range(N_ITEMS + 1):
             chain = sum(model.next.weight[item, f] * model.last.weight[items[t - 1], f] for f in range(half))
             taste = 0.0
-            if model.met_before is not None:
+            if model.seen_factors is not None:
                 for f in range(half):
-                    sums = sum(model.met_before.weight[one, f] for one in items[:t])
+                    sums = sum(model.seen_factors.weight[one, f] for one in items[:t])
                     taste += model.next.weight[item, half + f] * sums / t**0.5
             scores.append(chain + taste)
         found.append(torch.stack([torch.as_tensor(score) for score in scores]))

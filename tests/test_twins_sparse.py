@@ -31,12 +31,12 @@ from elastic_core.peers.sinkhorn import SinkhornAttention, SinkhornConfig, balan
 SHAPE: dict[str, Any] = {"width": WIDTH, "heads": 2, "dropout": 0.0}
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "linformer": ("linformer", {"rank": 5}),
-    "reformer": ("reformer", {"buckets": 3, "reach": 4}),
-    "reformer, three hashes": ("reformer", {"buckets": 4, "reach": 3, "rounds": 3}),
+    "reformer": ("reformer", {"buckets": 3, "window": 4}),
+    "reformer, three hashes": ("reformer", {"buckets": 4, "window": 3, "rounds": 3}),
     "sinkhorn": ("sinkhorn", {"block": 5}),
-    "routing": ("routing", {"clusters": 4, "reach": 3}),
-    "clustered": ("clustered", {"clusters": 4, "top": 3}),
-    "clustered, plain": ("clustered", {"clusters": 5, "top": 0}),
+    "routing": ("routing", {"clusters": 4, "window": 3}),
+    "clustered": ("clustered", {"clusters": 4, "topk": 3}),
+    "clustered, plain": ("clustered", {"clusters": 5, "topk": 0}),
 }
 
 
@@ -53,7 +53,7 @@ def linformer_twin(a: Any, head: int, own: slice, h: list[Tensor]) -> list[Tenso
     column = LENGTH - len(h)
     keys, values = (
         [sum(weight[s, column + j] * x[j] for j in range(len(h))) for s in range(len(weight))]
-        for weight, x in ((a.of_keys, k), (a.of_values, v))
+        for weight, x in ((a.key_projection, k), (a.value_projection, v))
     )
     return [mixture([q_t @ key / math.sqrt(len(q_t)) for key in keys], values) for q_t in q]  # type: ignore[operator]
 
@@ -148,7 +148,7 @@ def clustered_twin(a: Any, head: int, own: slice, h: list[Tensor]) -> list[Tenso
         members = [q[j] for j in range(n) if cluster[j] == cluster[t]]
         mean = sum(members) / len(members)  # type: ignore[arg-type]
         shares = torch.stack([mean @ key / scale for key in k]).softmax(0)  # type: ignore[operator]
-        top = sorted(range(n), key=lambda j: -float(shares[j]))[: a.top]
+        top = sorted(range(n), key=lambda j: -float(shares[j]))[: a.topk]
         read = sum((shares[j] * v[j] for j in range(n) if j not in top), torch.zeros_like(v[0]))
         if top:
             read = read + sum(shares[j] for j in top) * mixture([q[t] @ k[j] / scale for j in top], [v[j] for j in top])
@@ -206,7 +206,7 @@ def alike(attention: Any, causal: bool) -> Attention:
 def identity() -> LowRankAttention:
     attention = LowRankAttention(LinformerConfig(**SHAPE, length=LENGTH, rank=LENGTH))
     with torch.no_grad():
-        for weight in (attention.of_keys, attention.of_values):
+        for weight in (attention.key_projection, attention.value_projection):
             weight.copy_(torch.eye(LENGTH))
     return attention
 
@@ -275,7 +275,7 @@ def test_sorted_chunks_are_one_masked_softmax(n: int, window: int, buckets: int,
 @torch.no_grad()
 def test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst() -> None:
     torch.manual_seed(0)
-    attention = RoutedAttention(RoutingConfig(width=WIDTH, reach=4, clusters=3)).double()
+    attention = RoutedAttention(RoutingConfig(width=WIDTH, window=4, clusters=3)).double()
     x, real = torch.randn(4, LENGTH, WIDTH).double(), people()[0] > 0
     q = functional.normalize(attention.shared(x)[0][:, 0][real], dim=-1)
     start = torch.stack([q[0], -q[0], torch.zeros(WIDTH).double()])  # nobody is nearer to the last than to one of the others

@@ -55,7 +55,7 @@ def measure_events(setting: Setting, device: torch.device, systems: Iterable[str
             stream = open_stream(build_system(system, roomy).to(device), ROOM)
             stream.refresh(items)
             step = partial(take_steps, stream, items[:, -1], REPEATS)
-            contestants.append(Contestant(system + STREAM, {**described, "saved": state_bytes(stream)}, step, REPEATS))
+            contestants.append(Contestant(system + STREAM, {**described, "saved_bytes": state_bytes(stream)}, step, REPEATS))
             contestants.append(Contestant(system + REFRESH, described, partial(stream.refresh, items)))
     return measure_contestants("events", contestants, device, **harness)
 

@@ -59,7 +59,7 @@ class Setting:
     direction: str = FORWARD
     width: int = 64
     k: int = 16
-    side: int = 32
+    n_subkeys: int = 32
     heads: int = 1
     layers: int = 2
     dropout: float = 0.0
@@ -75,14 +75,14 @@ class Setting:
 def build_system(system: str, setting: Setting) -> models.Recommender:
     """Return the system at this size, with random weights."""
     name, special = model_forms()[system]
-    sizes = {size: getattr(setting, size) for size in "length width layers heads dropout k side".split()}
+    sizes = {size: getattr(setting, size) for size in "length width layers heads dropout k n_subkeys".split()}
     return models.build(model_settings(name, **(sizes | special)), ITEMS)
 
 
 @cache
 def smallest_model(system: str) -> models.Recommender:
     """Return the system at the least size there is, to see what it can do."""
-    return build_system(system, Setting(length=2, width=2, k=1, side=2, layers=1))
+    return build_system(system, Setting(length=2, width=2, k=1, n_subkeys=2, layers=1))
 
 
 def draw_histories(setting: Setting, device: torch.device) -> Tensor:
@@ -129,10 +129,10 @@ def _make_contestant(system: str, model: models.Recommender, batch: Batch, rows:
         model.zero_grad(set_to_none=True)
         if setting.compiled == CUDA_GRAPHS:
             return {}
-        sizes = {"peak": peak_bytes(job, device), "saved": 0}
+        sizes = {"peak_bytes": peak_bytes(job, device), "saved_bytes": 0}
         if training and not setting.compiled:  # hooks do not see what compiled code keeps
             with precision(device, setting.dtype):
-                sizes["saved"] = saved_bytes(partial(run_pass, batch), model.parameters())
+                sizes["saved_bytes"] = saved_bytes(partial(run_pass, batch), model.parameters())
         return sizes
 
     return Contestant(system, {"rows": rows, **asdict(setting)}, job, measure_more=memory)

@@ -24,21 +24,22 @@ import pandas as pd
 from elastic_core.errors import InputError
 from elastic_core.files import write_text
 
-PASS = "direction rows length batch width k side heads layers dropout compiled dtype"
+PASS = "direction rows length batch width k n_subkeys heads layers dropout compiled dtype"
 TRAINING = "objective span world items negatives"
 APP = "users processes think rest duration reruns visitors"
 SETTING = [*PASS.split(), *TRAINING.split(), *APP.split()]
 TIMES = "seconds seconds_low seconds_high processor processor_low processor_high ratio ratio_low ratio_high"
-BYTES = "peak saved"  # most bytes of tensors alive at a time; bytes kept for the backward pass
+BYTES = "peak_bytes saved_bytes"  # most bytes of tensors alive at a time; bytes kept for the backward pass
 LEARNED = "targets events rate rate_low rate_high rate_overall"  # of a step; targets a second, and over all steps
 VISITS = "p95 longest errors start_mb warm_mb end_mb largest_mb grown_mb mb_per_minute mb_per_visitor"
 METRICS = [*TIMES.split(), *BYTES.split(), *LEARNED.split(), *VISITS.split()]
-MACHINE = ["rounds", "device", "threads", "load", "torch", "commit", "date"]
+MACHINE = ["rounds", "device", "threads", "load_average", "torch", "commit", "date"]
 COLUMNS = ["bench", "system", *SETTING, *METRICS, *MACHINE]
 
 TEXTS = "bench system direction rows compiled dtype objective world think device torch commit date".split()
 COUNTS = (
-    "length batch width k side heads layers span items negatives users processes reruns visitors peak saved rounds threads"
+    "length batch width k n_subkeys heads layers span items negatives users processes reruns visitors peak_bytes saved_bytes "
+    "rounds threads"
 ).split()
 # What can be compared was measured by the same code on the same machine; what is equal in all of this is measured again.
 SAME_CODE = ["device", "threads", "torch", "commit"]

@@ -68,7 +68,7 @@ class Trainee:
     def setting(self, world: str) -> dict[str, Any]:
         """Return what a row says of it."""
         model, objective, train = self.config.model, self.config.objective, self.config.train
-        sizes = {name: getattr(model, name) for name in "length width k side layers dropout".split() if hasattr(model, name)}
+        sizes = {name: getattr(model, name) for name in "length width k n_subkeys layers dropout".split() if hasattr(model, name)}
         return {
             "objective": objective.name, "span": getattr(objective, "span", 0), "negatives": objective.negatives, "world": world,
             "items": self.dataset.catalog.n_items, "batch": train.batch, **sizes,
@@ -122,4 +122,4 @@ def _train_alone(
         import resource  # Linux and macOS have it
 
         peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # Linux counts kilobytes
-    return row_of("memory", config.model.name, trainee.setting(world), seconds, device) | {"peak": peak}
+    return row_of("memory", config.model.name, trainee.setting(world), seconds, device) | {"peak_bytes": peak}

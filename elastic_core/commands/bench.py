@@ -12,12 +12,12 @@ longer history means a smaller batch. Shown are the median over rounds with its 
 keeps. What was measured before by this code on this machine is not measured again, so an interrupted bench goes on where it was.
 
   python -m elastic_core bench --lengths 64,256 --k 8 --directions forward
-  python -m elastic_core bench --lengths 1024,65536 --systems elastic,elastic-two-way --together --seconds 120
+  python -m elastic_core bench --lengths 1024,65536 --systems elastic,elastic-two-way --interleave --seconds 120
   python -m elastic_core bench --compile default --lengths 1024 --directions forward    by torch.compile; on CUDA reduce-overhead
   python -m elastic_core bench events --batch 1 --lengths 256,1024,4096 --threads 1
   python -m elastic_core bench training --threads 1                  64 rows of 200 events; --world ml-1m: MovieLens-1M
   python -m elastic_core bench training --systems elastic --set objective.span=200
-  python -m elastic_core bench memory --systems elastic --set model.side=1024
+  python -m elastic_core bench memory --systems elastic --set model.n_subkeys=1024
   python -m elastic_core bench --gpu                                 the shipped rows of a GPU, some minutes
   python -m elastic_core bench --show --out checkpoints/benchmarks.csv    the rows that came with the project
 """
@@ -67,7 +67,7 @@ def configure(parser: ArgumentParser) -> None:
     add("--batch", type=int, default=0, help=f"histories at a time (default: {BATCH_EVENTS:,} events)")
     add("--width", type=int, default=64, help="d (default: 64)")
     add("--k", type=int, default=16, help="retrieved experts (default: 16)")
-    add("--side", type=int, default=32, help="√K (default: 32)")
+    add("--n-subkeys", type=int, default=32, help="√K (default: 32)")
     add("--heads", type=int, default=1, help="heads (default: 1)")
     add("--dropout", type=float, default=0.0, help="dropout, for forward+backward (default: 0)")
     add("--world", choices=tuple(training.WORLDS), default="full", help="of training and memory (default: full)")
@@ -79,11 +79,11 @@ def configure(parser: ArgumentParser) -> None:
     add("--gpu", action="store_true", help="one user, training steps and compiled passes on a GPU in bfloat16, N = 1,024")
     add("--rounds", type=int, default=15, help="most rounds per setting (default: 15)")
     add("--seconds", type=float, default=20.0, help="about so long per setting (default: 20)")
-    add("--together", action="store_true", help="measure all lengths in turns, to compare them with each other")
+    add("--interleave", action="store_true", help="measure all lengths in turns, to compare them with each other")
     add("--minutes", type=float, default=0.0, help="begin no new setting after so many minutes (default: no limit)")
-    add("--memory", type=float, default=6.0, metavar="GB", help="leave out eager attention above so many GB (default: 6)")
+    add("--max-memory", type=float, default=6.0, metavar="GB", help="leave out eager attention above so many GB (default: 6)")
     add("--out", type=Path, default=CHECKPOINTS / "local-benchmarks.csv", help="the file of rows")
-    add("--again", action="store_true", help="measure again what is there already")
+    add("--remeasure", action="store_true", help="measure again what is there already")
     add("--show", action="store_true", help="measure nothing, print what is there")
 
 
@@ -93,7 +93,7 @@ def run(arguments: Namespace) -> int:
         device, until = find_device("cuda" if arguments.gpu else arguments.device), end_time(arguments)
         with use_threads(arguments.threads):
             for step in _plan_steps(arguments, device):
-                if not arguments.again and _measured_before(read_rows(arguments.out), step.rows, device):
+                if not arguments.remeasure and _measured_before(read_rows(arguments.out), step.rows, device):
                     continue
                 if time.monotonic() > until:
                     print_note(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
@@ -123,9 +123,9 @@ def _plan_steps(arguments: Namespace, device: torch.device) -> Iterator[Step]:
 
 
 def _plan_latency(arguments: Namespace, settings: list[Setting], device: torch.device) -> Iterator[Step]:
-    """One step a setting, or with `--together` one a direction."""
+    """One step a setting, or with `--interleave` one a direction."""
     groups = [[setting] for setting in settings]
-    if arguments.together:
+    if arguments.interleave:
         groups = [[setting for setting in settings if setting.direction == direction] for direction in arguments.directions]
     for group in groups:
         systems = _systems_that_fit(arguments, max(group, key=Setting.score_matrix_bytes))
@@ -136,7 +136,7 @@ def _plan_latency(arguments: Namespace, settings: list[Setting], device: torch.d
 
 def _plan_gpu(arguments: Namespace, device: torch.device) -> Iterator[Step]:
     """One user; training steps of 2^18 events; compiled passes over as many."""
-    arguments.memory, arguments.together = 60.0, False
+    arguments.max_memory, arguments.interleave = 60.0, False
     one_user, compiled = (Setting(length=1_024, batch=batch, compiled=mode, dtype="bfloat16") for batch, mode in GPU_PASSES)
     settings = [one_user, replace(compiled, direction=BOTH, compiled=""), compiled]
     yield from _plan_latency(arguments, settings, device)
@@ -167,8 +167,8 @@ def _plan_training(arguments: Namespace, device: torch.device) -> Step:
 def _make_setting(arguments: Namespace, length: int, direction: str = FORWARD) -> Setting:
     return Setting(
         length=length, batch=arguments.batch or max(1, BATCH_EVENTS // length), direction=direction, width=arguments.width,
-        k=arguments.k, side=arguments.side, heads=arguments.heads, dropout=arguments.dropout, compiled=arguments.compile,
-        dtype=arguments.precision,
+        k=arguments.k, n_subkeys=arguments.n_subkeys, heads=arguments.heads, dropout=arguments.dropout,
+        compiled=arguments.compile, dtype=arguments.precision,
     )  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def _harness_options(arguments: Namespace) -> dict[str, Any]:
 def _systems_that_fit(arguments: Namespace, largest: Setting) -> tuple[str, ...]:
     """Return the systems without those that would hold too large a matrix of scores."""
     chosen, forms = tuple(arguments.systems or latency.SYSTEMS), latency.model_forms()
-    if largest.score_matrix_bytes() / 1e9 <= arguments.memory:
+    if largest.score_matrix_bytes() / 1e9 <= arguments.max_memory:
         return chosen
     fitting = tuple(name for name in chosen if forms[name][1].get("fused", True))
     if fitting != chosen:
@@ -205,9 +205,9 @@ def _check_arguments(arguments: Namespace) -> None:
         raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(arguments.lengths)}")
     if arguments.rounds < 1 or min(arguments.threads, arguments.batch) < 0:
         raise InputError("--rounds must be at least 1, --threads and --batch at least 0")
-    if not (arguments.minutes >= 0 and arguments.memory >= 0 and arguments.seconds >= 0):
-        raise InputError("--minutes, --memory and --seconds must be 0 or more")
-    MemoryConfig(**{name: getattr(arguments, name) for name in ("width", "k", "side", "heads", "dropout")})
+    if not (arguments.minutes >= 0 and arguments.max_memory >= 0 and arguments.seconds >= 0):
+        raise InputError("--minutes, --max-memory and --seconds must be 0 or more")
+    MemoryConfig(**{name: getattr(arguments, name) for name in ("width", "k", "n_subkeys", "heads", "dropout")})
 
 
 def _measured_before(rows: pd.DataFrame, expected: list[dict[str, object]], device: torch.device) -> bool:
@@ -221,7 +221,8 @@ def _measured_before(rows: pd.DataFrame, expected: list[dict[str, object]], devi
 
 PRINTED = "system direction rows length batch width k world objective span users processes think device threads".split()
 METRICS = {
-    "peak": ("peak MB", 1e6), "saved": ("saved MB", 1e6), "rate": ("targets/s", 1), "p95": ("p95 s", 1), "end_mb": ("MB", 1)
+    "peak_bytes": ("peak MB", 1e6), "saved_bytes": ("saved MB", 1e6), "rate": ("targets/s", 1), "p95": ("p95 s", 1),
+    "end_mb": ("MB", 1),
 }  # fmt: skip
 
 

@@ -1,7 +1,8 @@
-"""Bring run folders of an older version up to date, in place: settings that have another name now, or are none any more.
+"""Bring run folders of an older version up to date, in place.
 
-Weights, log and ranks stay as they are. A run whose settings this version cannot have stays as it is, and is named. Runs that
-mean the same today open without it.
+Settings and weights get the names that they have today, and settings that no longer exist are left out. The log, the ranks and
+the numbers in the weights stay as they are. If this version cannot have such a run, its folder stays as it is and the command
+says why.
 
   python -m elastic_core convert local-mine
   python -m elastic_core convert checkpoints/local-mine

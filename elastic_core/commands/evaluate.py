@@ -14,7 +14,7 @@ was tested before ranks were kept: it is scored again, its ranks are kept, and i
   python -m elastic_core evaluate ml-100k-elastic
   python -m elastic_core evaluate checkpoints/local-toy-elastic --split valid --protocols full --metrics NDCG@10,HR@10
   python -m elastic_core evaluate ml-100k-elastic --json
-  python -m elastic_core evaluate ml-100k-elastic --last 0,1,2,5,20     if only so many events of everybody were known
+  python -m elastic_core evaluate ml-100k-elastic --last-events 0,1,2,5,20     if only so many events of everybody were known
   python -m elastic_core evaluate checkpoints/local-old --store
 """
 
@@ -49,8 +49,8 @@ def configure(parser: ArgumentParser) -> None:
         --protocols | words {','.join(PROTOCOLS)} | comma-separated (default: {','.join(PROTOCOLS)})
         --metrics | words (NDCG@10,HR@10,MRR@10) | of {','.join(NAMES)}
         --device | text cpu | cpu, cuda or auto
-        --people | int 0 | with --split valid: so many, drawn by chance (default: everybody)
-        --last N,… | words | by the last N events of everybody alone, beside popularity
+        --users | int 0 | with --split valid: so many, drawn by chance (default: everybody)
+        --last-events N,… | words | by the last N events of everybody alone, beside popularity
         --json | flag | one JSON row per protocol and metric instead of the table
         --store | flag | score a test again whose ranks were not kept, and keep them
         --reason | text ({REASON}) | what the log says of why it was scored again (with --store)
@@ -80,7 +80,7 @@ def run(arguments: Namespace) -> int:
         print_note(f"From the ranks that the run keeps of its test.{again}")
     else:
         _, dataset, model = loaded = load_run(arguments.run_name, arguments.device)
-        users = drawn_people(dataset, arguments.people)
+        users = drawn_people(dataset, arguments.users)
         report = evaluate(model, dataset, arguments.split, arguments.protocols, device=device, users=users)
         where = dataset.label
     print_note(f"{run.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
@@ -101,15 +101,15 @@ def run(arguments: Namespace) -> int:
 
 def known_a_little(arguments: Namespace) -> int:
     """Prints the score of every length that was asked for, and what it is over popularity."""
-    if wrong := [text for text in arguments.last if not text.isdecimal() or len(text) > 6]:
-        raise InputError(f"--last takes numbers of events such as 0,1,2, not {wrong[0]!r}")
-    if arguments.store or arguments.people or arguments.json:
-        raise InputError("--last is of everybody, and goes with neither --store nor --json")
+    if wrong := [text for text in arguments.last_events if not text.isdecimal() or len(text) > 6]:
+        raise InputError(f"--last-events takes numbers of events such as 0,1,2, not {wrong[0]!r}")
+    if arguments.store or arguments.users or arguments.json:
+        raise InputError("--last-events is of everybody, and goes with neither --store nor --json")
     run, dataset, model = load_run(arguments.run_name)
     split, protocol, people = arguments.split, arguments.protocols[0], f"{dataset.histories.n_users:,} people"
     print_note(f"{run.name} on {dataset.label}, {split}, {people}, {protocol}; after 0 events: what is popular")
     print(f"{'last events':<13}{'NDCG@10':>18}{'over popularity':>27}")
-    for each in score_short_histories(model, dataset, [int(text) for text in arguments.last], protocol, split=split):
+    for each in score_short_histories(model, dataset, [int(text) for text in arguments.last_events], protocol, split=split):
         score, beyond = each.score, each.over_popularity
         interval = f"({beyond.low:+.4f} to {beyond.high:+.4f})" if each.events else ""
         print(f"{each.events:<13}{score.mean:>9.4f} ± {1.96 * score.error:.4f}{beyond.mean:>+10.4f} {interval}")

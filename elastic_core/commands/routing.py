@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_routing_metrics(model: Recommender, dataset: Dataset, split: Split) -> None:
     metrics = measure_routing(model, dataset, split)
-    print(f"interest or activity? ({metrics.people:,} people with 8 events or more; in brackets what it is without the claim)")
+    print(f"interest or activity? ({metrics.users:,} people with 8 events or more; in brackets what it is without the claim)")
     for words, value, null, without in (
         ("experts of odd events found again by even ones", metrics.halves, "people of like length", metrics.stranger),
         ("experts of a history found again by a quarter", metrics.quarter, "another's quarter", metrics.quarter_stranger),

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         --address | text 127.0.0.1 | 0.0.0.0 for others on the network (default: this machine alone)
         --states FILE | text | what people did, in SQLite; {IN_MEMORY} keeps it in memory alone
         --rate | float 500 | requests a second of one address; 0: any
-        --together | int 64 | answer at most so many waiting requests at once
+        --max-batch | int 64 | answer at most so many waiting requests at once
         --without-data | flag | do not read the data that the run learned from
         --threads | int 1 | of a tensor operation
     """)  # fmt: skip
@@ -50,8 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
         from elastic_core.serving.app import Limits, create_app
     except ImportError as error:
         raise InputError(f'the service needs {error.name}: pip install "elastic-core[serve]"') from None
-    if not 0 < arguments.port < 2**16 or not 1 <= arguments.together <= 1_024 or not 0 <= arguments.rate < 1e9:
-        raise InputError("--port lies in 1 to 65535, --together in 1 to 1,024, and --rate is a number from 0 on")
+    if not 0 < arguments.port < 2**16 or not 1 <= arguments.max_batch <= 1_024 or not 0 <= arguments.rate < 1e9:
+        raise InputError("--port lies in 1 to 65535, --max-batch in 1 to 1,024, and --rate is a number from 0 on")
     if not 1 <= arguments.threads <= 1_024:
         raise InputError("--threads must be a number from 1 on")
     torch.set_num_threads(arguments.threads)
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     ranker = ItemRanker(model, catalog, (lambda: dataset) if dataset else None, counts, served.keeps_seen)
     path = None if arguments.states == IN_MEMORY else Path(arguments.states or f"{served.name}.people.sqlite")
     service = ListService(ranker, Events(path, ListService.events_to_keep(ranker)), with_data=dataset is not None)
-    app = create_app(service, served.name, Limits(rate=arguments.rate, batch=arguments.together))
+    app = create_app(service, served.name, Limits(rate=arguments.rate, batch=arguments.max_batch))
     where = "in memory alone" if path is None else f"in {path}"
     print_note(f"{served.name} at http://{arguments.address}:{arguments.port}; what people do is kept {where}. Ctrl-C ends it.")
     uvicorn.run(app, host=arguments.address, port=arguments.port, log_level="warning", access_log=False)

@@ -104,7 +104,7 @@ class ModelConfig(Named):
     layers: Few = 2
     heads: Annotated[int, Within(1, 128)] = 1
     dropout: Annotated[float, Within(0, 0.99)] = 0.2
-    repeats: bool = False  # ours: a learned number that having been met before adds to an item's score
+    repeat_bias: bool = False  # ours: a learned number that is added to the score of every item seen before
     output: Literal["tied", "own"] = "tied"  # ours: `own` scores items by another table than the one events are read by
 
     def __post_init__(self) -> None:
@@ -136,8 +136,8 @@ class TrainConfig(Bounded):
     learning_rate: Annotated[float, Within(1e-9, 1e9)] = 1e-3
     weight_decay: Annotated[float, Within(0, 100)] = 0.0
     ema_decay: Annotated[float, Within(0, 0.999999)] = 0.0  # running average of the weights, then judged and kept; 0: none
-    judged_people: Annotated[int, Within(0, 10_000_000)] = 0  # who validates, drawn by chance, in every run alike; 0: everybody
-    judged_by: Literal["full", "full-seen"] = "full"  # whose validation NDCG@10 chooses; full-seen where people meet items again
+    valid_users: Annotated[int, Within(0, 10_000_000)] = 0  # so many validate, drawn by chance, in every run the same; 0: all
+    valid_protocol: Literal["full", "full-seen"] = "full"  # its NDCG@10 chooses the best epoch; full-seen also ranks seen items
     snapshots: bool = False  # keep every epoch's expert loads and values in the run folder (models that retrieve)
     seed: Seed = 0
     device: str = "cpu"

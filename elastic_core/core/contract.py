@@ -28,7 +28,7 @@ class VoteTally(NamedTuple):
 
     experts: Tensor
     votes: Tensor
-    usual: Tensor | None = None  # every expert's part of everybody's votes, [K]
+    mean_vote_share: Tensor | None = None  # every expert's part of everybody's votes, [K]
 
     def total(self, size: int) -> Tensor:
         """Every expert's part of all votes, `[B, size]`."""
@@ -37,22 +37,22 @@ class VoteTally(NamedTuple):
 
     def excess(self, votes: Tensor) -> Tensor:
         """By how much `votes [B, K]` exceed everybody's: what experts are chosen by."""
-        return votes if self.usual is None else excess_votes(votes, self.usual)
+        return votes if self.mean_vote_share is None else excess_votes(votes, self.mean_vote_share)
 
 
-def excess_votes(votes: Tensor, usual: Tensor) -> Tensor:
+def excess_votes(votes: Tensor, mean_vote_share: Tensor) -> Tensor:
     """By how much parts of a person's votes exceed those of everybody's; who has next to no vote comes after all others."""
-    return torch.where(votes > 2 * LEAST_VOTES, votes - usual, votes / LEAST_VOTES - 4)
+    return torch.where(votes > 2 * LEAST_VOTES, votes - mean_vote_share, votes / LEAST_VOTES - 4)
 
 
 class Retrieved(NamedTuple):
     """What one retrieval found, best first."""
 
     interests: Tensor  # [B, k, d] gated experts, the P of Eq. 2
-    experts: Tensor  # [B, k] their numbers, row · side + column
+    experts: Tensor  # [B, k] their numbers, row · n_subkeys + column
     scores: Tensor  # [B, k]
     gates: Tensor  # [B, k]
-    halves: Tensor  # [B, 2, side] every sub-key's score
+    halves: Tensor  # [B, 2, n_subkeys] every sub-key's score
     query: Tensor  # [B, d] after normalisation
     raw: Tensor  # [B, d] before it
     ballots: VoteTally | None = None  # where events elect the experts
@@ -81,8 +81,8 @@ class Retrieved(NamedTuple):
 def balance_penalty(found: Retrieved) -> Tensor:
     """How far the batch's mean use of the memory is from even: mean of log(size) - entropy, >= 0; 0 where nothing is retrieved.
 
-    Of each set of sub-keys (`halves [B, 2, side]`): a marginal-entropy term, it spreads people over the memory and leaves each
-    person's choice sharp.
+    Of each set of sub-keys (`halves [B, 2, n_subkeys]`): a marginal-entropy term, it spreads people over the memory and leaves
+    each person's choice sharp.
     """
     if found.halves.shape[-1] == 0:
         return found.halves.new_zeros(())
@@ -140,13 +140,13 @@ class Scorer(NamedTuple):
     table: Tensor  # [n_items + 1, d]; row 0 is padding
     bias: Tensor | None = None  # [n_items + 1]
     parts: int = 0  # 0: a state is one vector
-    again: Tensor | None = None  # what having been met adds to every logit (`ModelConfig.repeats`), a number
+    repeat_bias: Tensor | None = None  # what having been met adds to every logit (`ModelConfig.repeat_bias`), a number
     pairs: Pairs | None = None  # without `parts`
 
     @classmethod
-    def over(cls, items: Any, again: Tensor | None = None) -> Self:
+    def over(cls, items: Any, repeat_bias: Tensor | None = None) -> Self:
         """Scores by an item table, however it is kept."""
-        return cls(items.weight, again=again)
+        return cls(items.weight, repeat_bias=repeat_bias)
 
     def rows(self, items: Tensor) -> Tensor:
         """Items `[...]` → their rows of the table `[..., d]`."""
@@ -155,7 +155,7 @@ class Scorer(NamedTuple):
     def __call__(self, states: Tensor, met: Met | None = None) -> Tensor:
         """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
         items are scored as if all were new."""
-        extra = None if met is None or self.again is None else self.again * met.among(self.table.shape[0] - 1)
+        extra = None if met is None or self.repeat_bias is None else self.repeat_bias * met.among(self.table.shape[0] - 1)
         if not self.parts:
             return self.logits(states) if extra is None else self.logits(states) + extra
         vectors, shares = self.split(states)
@@ -226,7 +226,7 @@ class Recommender(nn.Module):
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
         super().__init__()
         self.config, self.n_items, self.length = config, catalog.n_items, config.length
-        self.met = nn.Parameter(torch.zeros(())) if config.repeats and self.objective else None
+        self.repeat_weight = nn.Parameter(torch.zeros(())) if config.repeat_bias and self.objective else None
         own = config.output == "own" and self.objective
         self.output = item_table(self.n_items, config.width) if own else None
 
@@ -250,14 +250,14 @@ class Recommender(nn.Module):
         """What turns states into scores: the table that events are read by, without a mask, or one of its own (`model.output`).
 
         Composed tables are composed here, with gradient."""
-        found = Scorer.over(self.events.items if self.output is None else self.output, self.again)
+        found = Scorer.over(self.events.items if self.output is None else self.output, self.repeat_bias)
         masks = len(found.table) - self.n_items - 1
         return found._replace(table=found.table[:-masks]) if masks else found
 
     @property
-    def again(self) -> Tensor | None:
+    def repeat_bias(self) -> Tensor | None:
         """For the scorer. Logits must be able to move by many nats while weights move by thousandths."""
-        return None if self.met is None else REACH * self.met
+        return None if self.repeat_weight is None else REACH * self.repeat_weight
 
     def reading(self) -> tuple[Judge, Scorer]:
         """For a series of judgements: does once what each of them would repeat, and returns what gives the states `[B, D]` that

@@ -1,10 +1,10 @@
 """ELASTIC: retrieve k interests for this person, let them aggregate the history and dispatch it back (Eq. 1-9).
 
-The model in one file. B people, N events (left-padded, `real` [B, N]), width d, k of K = side² experts, H heads, e = d/H:
+The model in one file. B people, N events (left-padded, `real` [B, N]), width d, k of K = n_subkeys² experts, H heads, e = d/H:
 
     X [B, N, d]                             item embeddings + positions                                              Eq. 1
     q [B, d] = QueryNetwork(X)              (N/stride, stride·d) → linear → self-attention, until one row is left    Eq. 4
-    s [B, 2, side] = (q₁ C₁ᵀ, q₂ C₂ᵀ)       half scores; the k best of their side² sums, exactly                     Eq. 6-7
+    s [B, 2, √K] = (q₁ C₁ᵀ, q₂ C₂ᵀ)         half scores; the k best of their K sums, exactly                         Eq. 6-7
     P [B, k, d] = gate(s) · V[best]         the retrieved interest experts                                           Eq. 5
     M = softmax(P W_Q1 (X W_K1)ᵀ) X W_V1    the k interests aggregate the history, O(N·k)                            Eq. 2
     X' = softmax(X W_Q2 (M W_K2)ᵀ) M W_V2   and dispatch it back to the events, O(N·k)                               Eq. 3
@@ -59,7 +59,7 @@ from elastic_core.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryConfig(ModelConfig):
-    side: Annotated[int, Within(2, 4_096)] = 16  # √K
+    n_subkeys: Annotated[int, Within(2, 4_096)] = 16  # √K
     k: Several = 8
     memory: Literal["shared", "per-layer", "none"] = "shared"
     query: Literal["network", "mean"] = "network"
@@ -67,8 +67,8 @@ class MemoryConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.k > self.side**2:
-            raise InputError(f"model.k must lie in 1 … side² = {self.side**2}, not {self.k}")
+        if self.k > self.n_subkeys**2:
+            raise InputError(f"model.k must lie in 1 … n_subkeys² = {self.n_subkeys**2}, not {self.k}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,55 +143,55 @@ class MeanQuery(nn.Module):
 
 
 class Keys(NamedTuple):
-    """The k best keys of each query, best first: their number `row · side + column` and score, both `[B, k]`."""
+    """The k best keys of each query, best first: their number `row · n_subkeys + column` and score, both `[B, k]`."""
 
     indices: Tensor
     scores: Tensor
 
 
 @lru_cache(maxsize=256)
-def candidate_ranks(k: int, side: int) -> tuple[tuple[int, int], ...]:
+def candidate_ranks(k: int, n_subkeys: int) -> tuple[tuple[int, int], ...]:
     """Return the pairs of ranks (from 0) that can be among the k best: (i + 1)(j + 1) <= k; those up and left are no worse."""
-    return tuple((i, j) for i in range(min(k, side)) for j in range(min(k // (i + 1), side)))
+    return tuple((i, j) for i in range(min(k, n_subkeys)) for j in range(min(k // (i + 1), n_subkeys)))
 
 
 @lru_cache(maxsize=256)
-def _ranks_on(k: int, side: int, device: torch.device) -> Tensor:
+def _ranks_on(k: int, n_subkeys: int, device: torch.device) -> Tensor:
     """Return `candidate_ranks` `[C, 2]`, on the device once: a copy in every step would be waited for."""
     with torch.inference_mode(False):
-        return torch.tensor(candidate_ranks.__wrapped__(k, side), device=device)
+        return torch.tensor(candidate_ranks.__wrapped__(k, n_subkeys), device=device)
 
 
 def top_pairs(halves: Tensor, k: int) -> Keys:
-    """Return the k best sums of half scores `[B, 2, side]`, exactly: equals `exhaustive` up to the order of equal scores."""
-    side = halves.shape[-1]
-    if not 1 <= k <= side * side:
-        raise InputError(f"k must lie in 1 … side² = {side * side}, not {k}")
-    best, where = halves.topk(min(k, side), dim=-1)
-    ranks = (_ranks_on.__wrapped__ if torch.compiler.is_compiling() else _ranks_on)(k, side, halves.device)
+    """Return the k best sums of half scores `[B, 2, n_subkeys]`, exactly: equals `exhaustive` up to the order of equal scores."""
+    n_subkeys = halves.shape[-1]
+    if not 1 <= k <= n_subkeys * n_subkeys:
+        raise InputError(f"k must lie in 1 … n_subkeys² = {n_subkeys * n_subkeys}, not {k}")
+    best, where = halves.topk(min(k, n_subkeys), dim=-1)
+    ranks = (_ranks_on.__wrapped__ if torch.compiler.is_compiling() else _ranks_on)(k, n_subkeys, halves.device)
     sums = best[:, 0, ranks[:, 0]] + best[:, 1, ranks[:, 1]]
     scores, winners = sums.topk(k, dim=-1)
     rows, columns = (where[:, half].gather(1, ranks[winners, half]) for half in (0, 1))
-    return Keys(rows * side + columns, scores)
+    return Keys(rows * n_subkeys + columns, scores)
 
 
 def exhaustive(halves: Tensor, k: int) -> Keys:
-    """Return the same from all side² sums: what product keys avoid, and what they must equal."""
+    """Return the same from all n_subkeys² sums: what product keys avoid, and what they must equal."""
     scores, indices = (halves[:, 0, :, None] + halves[:, 1, None, :]).flatten(1).topk(k, dim=-1)
     return Keys(indices, scores)
 
 
 class ProductKeys(nn.Module):
-    """Two sets of `side` sub-keys of width d/2. Queries `[B, d]` → half scores `[B, 2, side]`.
+    """Two sets of `n_subkeys` sub-keys of width d/2. Queries `[B, d]` → half scores `[B, 2, n_subkeys]`.
 
     With `cosine` (ours), both halves of the query and all sub-keys have unit norm and their product is scaled by a learned
     temperature, so that no sub-key wins by its length; without, Eq. 7 (whose second half, printed with q1 again, reads q2)."""
 
-    def __init__(self, width: int, side: int, cosine: bool = True) -> None:
+    def __init__(self, width: int, n_subkeys: int, cosine: bool = True) -> None:
         super().__init__()
-        self.side, self.cosine = side, cosine
+        self.n_subkeys, self.cosine = n_subkeys, cosine
         bound = 1 / math.sqrt(width // 2)
-        self.sub_keys = nn.Parameter(torch.empty(2, side, width // 2).uniform_(-bound, bound))
+        self.sub_keys = nn.Parameter(torch.empty(2, n_subkeys, width // 2).uniform_(-bound, bound))
         self.log_temperature = nn.Parameter(torch.tensor(math.log(4.0))) if cosine else None
 
     def forward(self, query: Tensor) -> Tensor:
@@ -213,15 +213,16 @@ def gate(scores: Tensor, kind: str) -> Tensor:
 
 
 class InterestMemory(nn.Module):
-    """side² experts of width d behind product keys. Subclasses say what a history asks: `forward` takes its content `[B, N, d]`,
-    its mask and, where equal items have equal content, the items `[B, N]` to `Retrieved`; `asked` gives the queries `[M, d]`."""
+    """K = n_subkeys² experts of width d behind product keys. Subclasses say what a history asks: `forward` takes its content
+    `[B, N, d]`, its mask and, where equal items have equal content, the items `[B, N]` to `Retrieved`; `asked` gives the queries
+    `[M, d]`."""
 
     def __init__(self, config: MemoryConfig, norm: str, gate: str) -> None:
         super().__init__()
         self.k, self.kind = config.k, gate
-        width, size = config.width, config.side**2
+        width, size = config.width, config.n_subkeys**2
         self.norm = Whitening(width) if norm == "whiten" else nn.LayerNorm(width)  # queries and sub-keys on one scale
-        self.keys = ProductKeys(width, config.side)
+        self.keys = ProductKeys(width, config.n_subkeys)
         self.values = nn.Embedding(size, width)
         nn.init.normal_(self.values.weight, std=width**-0.5)
 
@@ -343,7 +344,7 @@ class Elastic(WithMemory, Streams, Traces):
     def __init__(self, config: ElasticConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.causal = not config.bidirectional
-        self.n_experts = config.side**2
+        self.n_experts = config.n_subkeys**2
         self.retrieves = config.memory != "none"
         self.traces = config.dispatch != "none"
         self.streams = self.causal and config.dispatch == "linear"

@@ -97,7 +97,7 @@ class Objective:
         encoded, scorer = model(batch), model.scorer()
         targets, states = places.items, encoded.of(places, batch.items.shape[1])
         met = None
-        if scorer.again is not None:
+        if scorer.repeat_bias is not None:
             met = Met(batch.items, places.rows, places.columns if self.shows == "past" else None)
         return Loss(self.softmax(states, targets, scorer, met), len(targets), encoded.auxiliary, encoded.summed)
 

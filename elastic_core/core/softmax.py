@@ -32,8 +32,8 @@ def full_softmax(states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met:
         logits = scorer(states, met)[:, 1:]
         return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets - 1, reduction="sum")
     vectors, shares = scorer.split(states)
-    again = None if met is None else scorer.again
-    loss: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, again, targets, met)
+    repeat_bias = None if met is None else scorer.repeat_bias
+    loss: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, repeat_bias, targets, met)
     return loss
 
 
@@ -48,18 +48,18 @@ class _FullSoftmax(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, vectors: Tensor, shares: Tensor, table: Tensor, bias: Tensor | None, again: Tensor | None, targets: Tensor,
-        met: Met | None,
+        ctx: Any, vectors: Tensor, shares: Tensor, table: Tensor, bias: Tensor | None, repeat_bias: Tensor | None,
+        targets: Tensor, met: Met | None,
     ) -> Tensor:  # fmt: skip
         m, parts, d = vectors.shape
         device = vectors.device.type
         half = autocast_to(device) or torch.float32
         flat, items = vectors.to(half).reshape(m * parts, d), table[1:].to(half)
-        needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias, again))
+        needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias, repeat_bias))
         d_vectors, d_shares = torch.empty(m * parts, d, device=flat.device), torch.empty_like(shares)
         d_table, total = torch.zeros_like(table, dtype=torch.float32), torch.zeros((), device=flat.device)
         d_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
-        d_again, seen = None if again is None else torch.zeros((), device=flat.device), None
+        d_repeat_bias, seen = None if repeat_bias is None else torch.zeros((), device=flat.device), None
         # oneDNN's products take 4 % less; they round otherwise, and with one part a seed has always given the same bits
         product, across = (functional.linear, items.T) if parts == 1 else (linear, items.T.contiguous())
         rows = _chunk_rows(m, parts, len(items), device)
@@ -69,9 +69,9 @@ class _FullSoftmax(torch.autograd.Function):
             logits = product(v, items).float()
             if bias is not None:
                 logits += bias[1:].float()
-            if again is not None and met is not None:
+            if repeat_bias is not None and met is not None:
                 seen = met.among(len(items), part)[:, 1:].repeat_interleave(parts, 0)
-                logits += again.float() * seen
+                logits += repeat_bias.float() * seen
             goal = (targets[part] - 1).repeat_interleave(parts).unsqueeze(1)  # [R P, 1]
             right = logits.gather(1, goal).view(-1, parts)
             shown, norm = probabilities(logits)  # the logits are gone
@@ -88,10 +88,10 @@ class _FullSoftmax(torch.autograd.Function):
                 d_table[1:] += rough.T @ v
                 if d_bias is not None:
                     d_bias[1:] += gradient.sum(0)
-                if d_again is not None and seen is not None:
-                    d_again += (gradient * seen).sum()
+                if d_repeat_bias is not None and seen is not None:
+                    d_repeat_bias += (gradient * seen).sum()
         d_vectors = d_vectors.view(m, parts, d)
-        ctx.found = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias, d_again)
+        ctx.found = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias, d_repeat_bias)
         return total
 
     @staticmethod
@@ -159,20 +159,24 @@ def sampled_softmax(
     rarity = -(proposal[drawn] * negatives).log()
     vectors, shares = scorer.split(states)
     n_items = len(proposal) - 1
-    again = None if met is None else scorer.again
-    seen = None if met is None or again is None else (_met_own(met, targets, n_items).flatten(), _met_among(met, drawn, n_items))
+    repeat_bias = None if met is None else scorer.repeat_bias
+    seen = (
+        None
+        if met is None or repeat_bias is None
+        else (_met_own(met, targets, n_items).flatten(), _met_among(met, drawn, n_items))
+    )
     if scorer.pairs is None:
-        return _in_chunks(vectors, shares, scorer, targets, drawn, rarity, again, seen)
+        return _in_chunks(vectors, shares, scorer, targets, drawn, rarity, repeat_bias, seen)
     right, wrong = scorer.at(vectors, targets).float(), scorer.among(vectors, drawn).float() + rarity
-    if again is not None and seen is not None:
-        right, wrong = right + again * seen[0].unsqueeze(1), wrong + (again * seen[1]).unsqueeze(1)
+    if repeat_bias is not None and seen is not None:
+        right, wrong = right + repeat_bias * seen[0].unsqueeze(1), wrong + (repeat_bias * seen[1]).unsqueeze(1)
     wrong = wrong.masked_fill((drawn[None, :] == targets[:, None]).unsqueeze(1), -torch.inf)
     total = torch.cat([right.unsqueeze(-1), wrong], dim=-1).logsumexp(-1)
     return -(right - total + shares.float()).logsumexp(-1).sum()
 
 
 def _in_chunks(
-    vectors: Tensor, shares: Tensor, scorer: Scorer, targets: Tensor, drawn: Tensor, rarity: Tensor, again: Tensor | None,
+    vectors: Tensor, shares: Tensor, scorer: Scorer, targets: Tensor, drawn: Tensor, rarity: Tensor, repeat_bias: Tensor | None,
     seen: tuple[Tensor, Tensor] | None,
 ) -> Tensor:  # fmt: skip
     """Of a scorer without `pairs`, once its negatives were drawn."""
@@ -182,7 +186,7 @@ def _in_chunks(
     if scorer.bias is not None:
         own_bias, bias = functional.embedding(both, scorer.bias.unsqueeze(1)).squeeze(1).float().split([len(targets), len(drawn)])
         bias = bias + rarity
-    return _SampledSoftmax.apply(vectors, shares.float(), own, others, own_bias, bias, again, seen, targets, drawn)
+    return _SampledSoftmax.apply(vectors, shares.float(), own, others, own_bias, bias, repeat_bias, seen, targets, drawn)
 
 
 class _SampledSoftmax(torch.autograd.Function):
@@ -195,7 +199,7 @@ class _SampledSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, vectors: Tensor, shares: Tensor, own: Tensor, others: Tensor, own_bias: Tensor | None, bias: Tensor,
-        again: Tensor | None, seen: tuple[Tensor, Tensor] | None, targets: Tensor, drawn: Tensor,
+        repeat_bias: Tensor | None, seen: tuple[Tensor, Tensor] | None, targets: Tensor, drawn: Tensor,
     ) -> Tensor:  # fmt: skip
         m, parts, d = vectors.shape
         device = vectors.device.type
@@ -205,11 +209,11 @@ class _SampledSoftmax(torch.autograd.Function):
         right = (rough_vectors * goals).sum(-1).to(shares.dtype)  # [M, P]
         if own_bias is not None:
             right += own_bias.unsqueeze(1)
-        if again is not None and seen is not None:
-            right += again * seen[0].unsqueeze(1)
+        if repeat_bias is not None and seen is not None:
+            right += repeat_bias * seen[0].unsqueeze(1)
         d_vectors, d_shares, d_right = vectors.new_empty(flat.shape), torch.empty_like(shares), torch.empty_like(right)
         d_others, d_bias = torch.zeros_like(others), torch.zeros_like(bias) if bias.requires_grad else None
-        d_again, total = None if again is None else torch.zeros_like(again), shares.new_zeros(())
+        d_repeat_bias, total = None if repeat_bias is None else torch.zeros_like(repeat_bias), shares.new_zeros(())
         rows = _chunk_rows(m, parts, width, device)
         # a column for the target, and more: rows that lie a power of two apart would share their places in a cache
         room = vectors.new_empty(min(rows, m) * parts, width + APART, dtype=shares.dtype)
@@ -224,8 +228,8 @@ class _SampledSoftmax(torch.autograd.Function):
             else:
                 torch.add(v @ rest.T, bias, out=logits)
             by_part = every.view(-1, parts, every.shape[1])
-            if again is not None and seen is not None:
-                by_part[..., :width] += (again * seen[1][part]).unsqueeze(1)
+            if repeat_bias is not None and seen is not None:
+                by_part[..., :width] += (repeat_bias * seen[1][part]).unsqueeze(1)
             if hit is None or column is None:  # to ask a device how many there are is to wait for it
                 by_part[..., :width].masked_fill_((targets[part].unsqueeze(1) == drawn).unsqueeze(1), -torch.inf)
             else:
@@ -251,14 +255,14 @@ class _SampledSoftmax(torch.autograd.Function):
                 d_others += rough.T @ v
             if d_bias is not None:
                 d_bias += gradient.sum(0)
-            if d_again is not None and seen is not None:
+            if d_repeat_bias is not None and seen is not None:
                 met = gradient.view(-1, parts, width).sum(1)
-                d_again += (met * seen[1][part]).sum() + (d_right[part].sum(1) * seen[0][part]).sum()
+                d_repeat_bias += (met * seen[1][part]).sum() + (d_right[part].sum(1) * seen[0][part]).sum()
         back = d_right.to(half).unsqueeze(-1)
         d_vectors = d_vectors.view_as(vectors).add_(back * goals)
         d_own = (back * rough_vectors).sum(1).to(own.dtype)
         d_own_bias = None if own_bias is None else d_right.sum(1)
-        ctx.found = (d_vectors, d_shares, d_own, d_others, d_own_bias, d_bias, d_again)
+        ctx.found = (d_vectors, d_shares, d_own, d_others, d_own_bias, d_bias, d_repeat_bias)
         return total
 
     @staticmethod

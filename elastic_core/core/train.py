@@ -142,7 +142,7 @@ class Loop:
             first(lambda: self.keeper.whole({name: getattr(self, name) for name in PROGRESS} | learner.state()))
 
     def _valid(self, judged: Recommender) -> dict[str, float]:
-        protocol, some = self.config.train.judged_by, drawn_people(self.dataset, self.config.train.judged_people)
+        protocol, some = self.config.train.valid_protocol, drawn_people(self.dataset, self.config.train.valid_users)
         return mean_metrics(rank_people(judged, self.dataset, "valid", (protocol,), some, device=self.device)[protocol])
 
     def _epoch(self) -> dict[str, Any]:

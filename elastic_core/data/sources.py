@@ -71,9 +71,7 @@ def load(
         raise InputError(_in_python(str(error))) from None
 
 
-def _load_named(
-    source: object, config: DataConfig, titles: "Titles | Path | str", tell: Progress, fallback: bool
-) -> Dataset:
+def _load_named(source: object, config: DataConfig, titles: "Titles | Path | str", tell: Progress, fallback: bool) -> Dataset:
     path = config.titles
     if isinstance(source, pd.DataFrame):
         return _load_frame(source, replace(config, titles=_whole_path(path)), titles, tell)

@@ -49,7 +49,7 @@ class RoutingMetrics:
     count: float  # what is left of `length` where nobody watched anything of their own; its null is 0
     genres: float
     genres_shuffled: float
-    people: int
+    users: int
 
 
 @torch.inference_mode()
@@ -103,7 +103,7 @@ def measure_routing(
         count=report_r2(_indicator_table(_retrieve_experts(model, anything)), log_length[:, None], np.random.default_rng([0, 2])),
         genres=report_r2(chosen, shares, rng) if shares is not None else float("nan"),
         genres_shuffled=report_r2(rng.permutation(chosen), shares, rng) if shares is not None else float("nan"),
-        people=len(users),
+        users=len(users),
     )
 
 

@@ -11,10 +11,10 @@ from elastic_core.errors import InputError
 from elastic_core.memory.routing import route_users
 
 
-def expert_grid(side: int) -> pd.DataFrame:
+def expert_grid(n_subkeys: int) -> pd.DataFrame:
     """All experts of a memory: expert, row, column."""
-    numbers = np.arange(side**2)
-    return pd.DataFrame({"expert": numbers, "row": numbers // side, "column": numbers % side})
+    numbers = np.arange(n_subkeys**2)
+    return pd.DataFrame({"expert": numbers, "row": numbers // n_subkeys, "column": numbers % n_subkeys})
 
 
 @torch.inference_mode()

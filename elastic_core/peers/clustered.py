@@ -5,7 +5,7 @@
     improved:  of the top keys T_c of A^c a query computes its own softmax, times the mass m_c = Σ_{j ∈ T_c} A^c_j that they
                have in the cluster; all other keys keep what the cluster gives them                  (section 3.3)
 
-`top` > 0 is the improved form, which LISA compares with. O(N·clusters·d). With a cluster for each query, or with no fewer top
+`topk` > 0 is the improved form, which LISA compares with. O(N·clusters·d). With a cluster for each query, or with no fewer top
 keys than events, it is softmax attention.
 
 Queries are clustered as the paper does: their signs in random directions (LSH), then Lloyd's K-means on these codes with the
@@ -39,7 +39,7 @@ ITERATIONS = 10  # of K-means
 @dataclass(frozen=True, kw_only=True)
 class ClusteredConfig(ModelConfig, name="clustered", label="Clustered attention"):
     clusters: Several = 25
-    top: Annotated[int, Within(0, 4_096)] = 32  # keys that a query reads by itself; 0: the plain form
+    topk: Annotated[int, Within(0, 4_096)] = 32  # keys that a query reads by itself; 0: the plain form
 
 
 @torch.no_grad()
@@ -70,13 +70,13 @@ def _members(cluster: Tensor, real: Tensor, clusters: int, like: Tensor) -> Tens
 
 
 class ClusteredAttention(Attention):
-    """Self-attention of `x [B, N, d]`; `top`: how many keys a query reads by itself, 0 for none.
+    """Self-attention of `x [B, N, d]`; `topk`: how many keys a query reads by itself, 0 for none.
 
     What it has on padding means nothing."""
 
     def __init__(self, config: ClusteredConfig) -> None:
         super().__init__(config.width, config.heads, config.dropout, causal=False)
-        self.clusters, self.top = config.clusters, config.top
+        self.clusters, self.topk = config.clusters, config.topk
         self.directions: Tensor
         self.register_buffer("directions", torch.randn(config.heads, BITS, config.width // config.heads))
 
@@ -103,7 +103,7 @@ class ClusteredAttention(Attention):
         scale, p = 1 / math.sqrt(q.shape[-1]), self.p if self.training else 0.0
         mean = member.mT @ q / member.sum(2).clamp_min(1).unsqueeze(-1)  # q^c [B, H, C, e]
         shares = (mean @ k.mT * scale).masked_fill(~there[:, None, None], -torch.inf).softmax(-1)  # A^c [B, H, C, N]
-        top = min(self.top, k.shape[2])
+        top = min(self.topk, k.shape[2])
         mass, keys = shares.topk(top, dim=-1)  # [B, H, C, T]
         others = dropout(shares.scatter(-1, keys, 0.0), p) @ v
         found = rows_at(others, cluster)
@@ -126,13 +126,13 @@ class Clustered(Blocks):
         Variant(
             "Clustered attention", {}, "Queries that are alike attend together, and by themselves to the keys that matter most."
         ),
-        Variant("Clustered attention, plain", {"top": 0}, "Queries that are alike attend together, as their mean."),
+        Variant("Clustered attention, plain", {"topk": 0}, "Queries that are alike attend together, as their mean."),
     )
     config: ClusteredConfig
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the block's own: what clusters score and who is in them; of the top keys, copies for every query."""
         config = self.config
-        top = min(config.top, columns)
+        top = min(config.topk, columns)
         clusters = config.heads * config.clusters * (7 + -(-6 * top // columns))
         return self.kept_by_blocks() + clusters + top * (2 * config.width + 12 * config.heads)

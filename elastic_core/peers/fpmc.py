@@ -43,20 +43,20 @@ class FPMC(Stepwise):
         super().__init__(config, catalog)
         factors = config.width // 2
         self.last = item_table(self.n_items, factors, READ)  # V_li
-        self.met_before = item_table(self.n_items, factors, READ)  # W
+        self.seen_factors = item_table(self.n_items, factors, READ)  # W
         self.next = item_table(self.n_items, config.width)  # V_il, then V_iu
         self.dropout = Dropout(config.dropout)
 
     def forward(self, batch: Batch) -> Encoded:
         real = batch.real
         last = self.dropout(self.last(batch.items))
-        total = masked(self.dropout(self.met_before(batch.items)), real).cumsum(1)
+        total = masked(self.dropout(self.seen_factors(batch.items)), real).cumsum(1)
         return Encoded(masked(self._state(last, total, real.cumsum(1).unsqueeze(-1)), real))
 
     def advance(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
         there = items > 0
         last = self.dropout(self.last(items[:, -1])) * there[:, -1:]
-        total, events = masked(self.dropout(self.met_before(items)), there).sum(1), there.sum(1, keepdim=True)
+        total, events = masked(self.dropout(self.seen_factors(items)), there).sum(1), there.sum(1, keepdim=True)
         if kept is not None:
             total, events = total + kept[0], events + kept[1]
         return self._state(last, total, events), [total, events]
@@ -65,7 +65,7 @@ class FPMC(Stepwise):
         return -(-4 * self.config.width // self.config.layers)  # it has one, whatever the setting says
 
     def scorer(self) -> Scorer:
-        return Scorer.over(self.next, self.again)
+        return Scorer.over(self.next, self.repeat_bias)
 
     def _state(self, last: Tensor, total: Tensor, events: Tensor) -> Tensor:
         """`[..., d/2]`, `[..., d/2]`, `[..., 1]` → `[..., d]`."""

@@ -14,7 +14,7 @@ sampled negatives.)
 Time: the published bias of event i for event j is bucketed log(t_{i+1} - t_j): it reads the time of the very event that is to be
 predicted, which nobody knows when a list is made and which tells much. It is not offered.
 
-| `times` | |
+| `time_bias` | |
 | --- | --- |
 | `none` | positions only |
 | `previous` | + c[⌊ln(max(t_i - t_j, 1 s)) / 0.301⌋], what is known when event i has just happened (ours); buckets as released |
@@ -38,7 +38,7 @@ EPSILON = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class HSTUConfig(ModelConfig, name="hstu", label="HSTU"):
-    times: Literal["none", "previous"] = "none"
+    time_bias: Literal["none", "previous"] = "none"
 
 
 class TransductionUnit(nn.Module):
@@ -48,28 +48,28 @@ class TransductionUnit(nn.Module):
         super().__init__()
         width = config.width
         self.heads, self.length = config.heads, config.length
-        self.asks = nn.Linear(width, 2 * width, bias=False)  # U and Q: of the event that reads
-        self.tells = nn.Linear(width, 2 * width, bias=False)  # V and K: of the events that are read
+        self.uq_projection = nn.Linear(width, 2 * width, bias=False)  # U and Q: of the event that reads
+        self.vk_projection = nn.Linear(width, 2 * width, bias=False)  # V and K: of the events that are read
         self.output = nn.Linear(width, width)
         self.dropout = Dropout(config.dropout)
         self.distance = nn.Parameter(0.02 * torch.randn(config.length))  # b
-        self.gap = nn.Parameter(0.02 * torch.randn(BUCKETS + 1)) if config.times != "none" else None  # c
+        self.gap = nn.Parameter(0.02 * torch.randn(BUCKETS + 1)) if config.time_bias != "none" else None  # c
 
     def forward(self, x: Tensor, real: Tensor | None, gaps: Tensor | None, last: bool = False) -> Tensor:
         """The next x; only its last row `[B, 1, d]` if `last`."""
         z = _bare_norm(x)
-        v, k = functional.silu(self.tells(z)).chunk(2, -1)
+        v, k = functional.silu(self.vk_projection(z)).chunk(2, -1)
         if last:
             x, z = x[:, -1:], z[:, -1:]
-        u, q = functional.silu(self.asks(z)).chunk(2, -1)
+        u, q = functional.silu(self.uq_projection(z)).chunk(2, -1)
         mixed = self._weights(q, k, gaps) @ split_heads(masked(v, real), self.heads)  # of padding nothing is read
         return x + self.output(self.dropout(u * _bare_norm(merge_heads(mixed))))
 
     def last_weights(self, x: Tensor, real: Tensor | None, gaps: Tensor | None) -> Tensor:
         """What the last row multiplies every event by, `[B, H, N]`: SiLU's, so slightly negative where it would not look."""
         z = _bare_norm(x)
-        k = functional.silu(self.tells(z)).chunk(2, -1)[1]
-        q = functional.silu(self.asks(z[:, -1:])).chunk(2, -1)[1]
+        k = functional.silu(self.vk_projection(z)).chunk(2, -1)[1]
+        q = functional.silu(self.uq_projection(z[:, -1:])).chunk(2, -1)[1]
         weights = self._weights(q, k, gaps).squeeze(-2)
         return weights if real is None else weights * real.unsqueeze(1)
 
@@ -95,19 +95,19 @@ class TransductionUnit(nn.Module):
 
 @register(HSTUConfig)
 class HSTU(Recommender):
-    """See the module's table. With `times`, learning needs them; a history without is scored by positions alone."""
+    """See the module's table. With `time_bias`, learning needs them; a history without is scored by positions alone."""
 
     objective = "all"
     variants = (
         Variant("HSTU", {}, "Gated attention without softmax or feed-forward layers; positions only."),
-        Variant("HSTU with time", {"times": "previous"}, "It also sees how long before the latest known event each one was."),
+        Variant("HSTU with time", {"time_bias": "previous"}, "It also sees how long before the latest known event each one was."),
     )
     causal = True
     config: HSTUConfig
 
     def __init__(self, config: HSTUConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.reads_times = config.times != "none"
+        self.reads_times = config.time_bias != "none"
         self.events = embedded(config, self.n_items)
         self.units = nn.ModuleList(TransductionUnit(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
@@ -120,7 +120,7 @@ class HSTU(Recommender):
 
     def kept_per_event(self, columns: int) -> int:
         """Beside the scores and weights of every pair, N x N: their buckets."""
-        return super().kept_per_event(columns) + (4 * columns if self.config.times != "none" else 0)
+        return super().kept_per_event(columns) + (4 * columns if self.config.time_bias != "none" else 0)
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`Attends`."""
@@ -141,11 +141,11 @@ class HSTU(Recommender):
 
     def _gaps(self, batch: Batch) -> Tensor | None:
         """The bucket of t_i - t_j for every pair `[B, N, N]`, or None. Raises InputError where it should learn from no times."""
-        if self.config.times == "none":
+        if self.config.time_bias == "none":
             return None
         if batch.times is None:
             if self.training:
-                raise InputError("model.times = previous needs the times of events, and these data have none")
+                raise InputError("model.time_bias = previous needs the times of events, and these data have none")
             return None
         gaps = batch.times.unsqueeze(2) - batch.times.unsqueeze(1)
         return (gaps.clamp_min(1).float().log() / STEP).int().clamp_max(BUCKETS)

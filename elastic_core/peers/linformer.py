@@ -31,8 +31,10 @@ class LowRankAttention(Attention):
 
     def __init__(self, config: LinformerConfig) -> None:
         super().__init__(config.width, config.heads, config.dropout, causal=False)
-        self.of_keys, self.of_values = (nn.Parameter(torch.empty(config.rank, config.length)) for _ in range(2))  # E, F
-        for weight in (self.of_keys, self.of_values):
+        self.key_projection, self.value_projection = (
+            nn.Parameter(torch.empty(config.rank, config.length)) for _ in range(2)
+        )  # E, F
+        for weight in (self.key_projection, self.value_projection):
             nn.init.normal_(weight, std=config.rank**-0.5)  # lengths are kept on average (Johnson-Lindenstrauss, its Theorem 2)
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
@@ -45,15 +47,17 @@ class LowRankAttention(Attention):
     def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """What an event's value is multiplied by through all mixtures, `[B, H, N]`: of either sign, as F is."""
         n = x.shape[1]
-        q, k = (split_heads(y, self.heads) for y in (self.query(x[:, -1:]), self.of_keys[:, -n:] @ masked(self.key(x), real)))
+        q, k = (
+            split_heads(y, self.heads) for y in (self.query(x[:, -1:]), self.key_projection[:, -n:] @ masked(self.key(x), real))
+        )
         mixtures = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).softmax(-1).squeeze(-2)
-        weights = mixtures @ self.of_values[:, -n:]
+        weights = mixtures @ self.value_projection[:, -n:]
         return weights if real is None else weights * real.unsqueeze(1)
 
     def read(self, asking: Tensor, x: Tensor, real: Tensor | None) -> Tensor:
         n = x.shape[1]
-        keys = self.of_keys[:, -n:] @ masked(self.key(x), real)  # [B, rank, d]
-        values = self.of_values[:, -n:] @ masked(self.value(x), real)
+        keys = self.key_projection[:, -n:] @ masked(self.key(x), real)  # [B, rank, d]
+        values = self.value_projection[:, -n:] @ masked(self.value(x), real)
         q, k, v = (split_heads(y, self.heads) for y in (self.query(asking), keys, values))
         mixed = fused(q, k, v, None, self.p if self.training else 0.0, False)
         return self.output(merge_heads(mixed))

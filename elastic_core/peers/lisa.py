@@ -71,9 +71,9 @@ CODED_SCALE = 0.1  # of what only codes are found from: at 0.02 the first steps 
 class LisaConfig(ModelConfig, name="lisa", label="LISA"):
     layers: Few = 1
     form: Literal["base", "soft", "mini"] = "base"
-    books: Few = 8
-    words: Annotated[int, Within(1, 1_024)] = 128  # of each codebook that the sequence is written in
-    target_words: Annotated[int, Within(1, 1_024)] = 128  # `mini`: of each codebook that items are scored by
+    codebooks: Few = 8
+    codewords: Annotated[int, Within(1, 1_024)] = 128  # of each codebook that the sequence is written in
+    target_codewords: Annotated[int, Within(1, 1_024)] = 128  # `mini`: of each codebook that items are scored by
     decay: Annotated[float, Within(0, 1)] = 0.1  # how fast counts fade, per event
 
 
@@ -172,8 +172,8 @@ class Layer(nn.Module):
         super().__init__()
         soft = config.form == "soft"
         self.norm = None if first else nn.LayerNorm(config.width)
-        self.codebooks = None if first else Codebooks(config.width, config.books, config.words, 0.3, 1.0, soft)
-        self.attention = HistogramAttention(config.width, config.books, config.decay)
+        self.codebooks = None if first else Codebooks(config.width, config.codebooks, config.codewords, 0.3, 1.0, soft)
+        self.attention = HistogramAttention(config.width, config.codebooks, config.decay)
         self.dropout = Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout)
 
@@ -193,8 +193,8 @@ class Lisa(Streams):
     objective = "all"
     variants = (
         Variant("LISA-Base", {}, "Attention to how often codewords occurred; items are sums of codewords."),
-        Variant("LISA-Soft", {"form": "soft", "words": 16}, "Items belong to codewords in parts; a plain table scores them."),
-        Variant("LISA-Mini", {"form": "mini", "words": 32}, "Few codewords for the history, more for the items that are scored."),
+        Variant("LISA-Soft", {"form": "soft", "codewords": 16}, "Items belong to codewords in parts; a plain table scores them."),
+        Variant("LISA-Mini", {"form": "mini", "codewords": 32}, "Few codewords for the history, more to score items by."),
     )
     causal = streams = True
     config: LisaConfig
@@ -208,8 +208,8 @@ class Lisa(Streams):
         if apart or config.form == "base" or not tied:  # no table scores by these numbers, they are for codes alone
             nn.init.normal_(self.events.items.weight, std=CODED_SCALE)
             given = CODED_SCALE * self.events.scale
-        self.codebooks = Codebooks(config.width, config.books, config.words, scale, given, soft)
-        self.targets = Codebooks(config.width, config.books, config.target_words, scale, given) if apart else None
+        self.codebooks = Codebooks(config.width, config.codebooks, config.codewords, scale, given, soft)
+        self.targets = Codebooks(config.width, config.codebooks, config.target_codewords, scale, given) if apart else None
         self.layers = nn.ModuleList(Layer(config, first=not i) for i in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
@@ -226,7 +226,7 @@ class Lisa(Streams):
         if books is None:
             return super().scorer()
         table = books.compose(self._everything()[1:]) / self.events.scale
-        return Scorer(functional.pad(table, (0, 0, 1, 0)), again=self.again)
+        return Scorer(functional.pad(table, (0, 0, 1, 0)), repeat_bias=self.repeat_bias)
 
     def reading(self) -> tuple[Judge, Scorer]:
         """Finds the codes of all items and composes all tables once."""
@@ -254,10 +254,10 @@ class Lisa(Streams):
 
     def codebooks_of(self) -> tuple[int, int]:
         """`Quantises`."""
-        return self.config.books, self.config.words
+        return self.config.codebooks, self.config.codewords
 
     def kept_per_event(self, columns: int) -> int:
-        return self.kept_by_blocks() + self.config.books * (8 * self.config.words + 3 * self.config.width)
+        return self.kept_by_blocks() + self.config.codebooks * (8 * self.config.codewords + 3 * self.config.width)
 
     def open_stream(self, room: int) -> "LisaStream":
         return LisaStream(self, room)
@@ -307,7 +307,7 @@ class Lisa(Streams):
 
     def counted(self, codes: Codes, real: Tensor | None) -> Tensor:
         """How much each word counts at each event `[B, N, b, w]`, nothing on padding."""
-        counted = codes.counted(self.config.words)
+        counted = codes.counted(self.config.codewords)
         return counted if real is None else counted * real[..., None, None]
 
 

@@ -4,15 +4,15 @@
     o_t = Σ_{j ∈ P_t} softmax_j(q_t·k_j / √d_h) v_j,      P_t = { j <= t : h(q_t) = h(k_j) },      k_j = q_j / |q_j|     (Eq. 2-4)
 
 Queries and keys are the same vectors, keys of unit length; an event reads itself only if its bucket has nobody else. `rounds`
-hashes are joined by Eq. 6 into one softmax over all that any of them finds. O(rounds·N·reach).
+hashes are joined by Eq. 6 into one softmax over all that any of them finds. O(rounds·N·window).
 
 What is done differently (parts/bucket_attention.py): the paper bounds the cost by cutting the events, sorted by bucket, into
 chunks that read themselves and the one before; where the cuts fall depends on later events, and this leaks into what an event
-reads. Here an event reads the last `reach` of its bucket, itself counted, whatever follows. R is drawn once and kept with the
+reads. Here an event reads the last `window` of its bucket, itself counted, whatever follows. R is drawn once and kept with the
 weights, so that a person's scores are the same every time; the paper draws anew. Reversible layers are left out, as in LISA's
 comparison.
 
-With one bucket and a reach no shorter than the history it is softmax attention with shared queries and keys.
+With one bucket and a window no shorter than the history it is softmax attention with shared queries and keys.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, pro
 class ReformerConfig(ModelConfig, name="reformer", label="Reformer"):
     buckets: Several = 4
     rounds: Annotated[int, Within(1, 16)] = 1  # hashes
-    reach: Annotated[int, Within(2, 8_192)] = 64  # how many events of its bucket one may read, itself counted
+    window: Annotated[int, Within(2, 8_192)] = 64  # how many events of its bucket one may read, itself counted
 
 
 class HashedAttention(BucketAttention):

@@ -4,17 +4,17 @@
     o_t = Σ_{j < t, c(j) = c(t)} softmax_j(q_t·k_j / √d_h) v_j      (section 4.1)
     μ_i ← λ μ_i + (1 - λ) mean of the q of cluster i
 
-O(N·reach) and N·clusters·d to find clusters. In the paper half of the heads read the last events instead; here none.
+O(N·window) and N·clusters·d to find clusters. In the paper half of the heads read the last events instead; here none.
 
 What is done differently. The paper's implementation gives every centroid its nearest events of the sequence, as many to each, so
 that clusters are of one size; whether an event is among them depends on later ones: it leaks, and an event may be in several
 clusters or none. Here an event is in the cluster of its nearest centroid, as the paper's formula says, and reads the last
-`reach` of it, itself counted (parts/bucket_attention.py); one that has nobody to read reads itself. Centroids have unit length,
+`window` of it, itself counted (parts/bucket_attention.py); one that has nobody to read reads itself. Centroids have unit length,
 and the moving average is taken where all statistics are (`calibrate`: every tenth step, over histories as they are served,
 without dropout, and once more for averaged weights; 1 - λ is the trainer's rate, 0.2 where the paper has 0.001 at every step). A
 centroid that nobody is nearest to moves to an event that fits its own worst (ours).
 
-With one cluster and a reach no shorter than the history it is softmax attention to what came before.
+With one cluster and a window no shorter than the history it is softmax attention to what came before.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, pro
 @dataclass(frozen=True, kw_only=True)
 class RoutingConfig(ModelConfig, name="routing", label="Routing Transformer"):
     clusters: Several = 6
-    reach: Annotated[int, Within(2, 8_192)] = 32  # how many events of its cluster one may read, itself counted
+    window: Annotated[int, Within(2, 8_192)] = 32  # how many events of its cluster one may read, itself counted
 
 
 class RoutedAttention(BucketAttention):

@@ -74,8 +74,8 @@ class SHAN(Modulated):
         self.events.scale = READ / SPREAD
         self.long = nn.Linear(config.width, config.width)  # W₁, b₁
         self.both = nn.Linear(config.width, config.width)  # W₂, b₂
-        self.person = nn.Linear(config.width, config.width, bias=False)  # U
-        self.anybody = nn.Parameter(torch.randn(config.width) / math.sqrt(config.width))  # u₀
+        self.user_projection = nn.Linear(config.width, config.width, bias=False)  # U
+        self.base_user = nn.Parameter(torch.randn(config.width) / math.sqrt(config.width))  # u₀
         self.intensity = Intensity(config.width, self.marks.shape[1]) if self.reads_times else None
 
     def forward(self, batch: Batch) -> Encoded:
@@ -128,7 +128,7 @@ class SHAN(Modulated):
         old = (ago >= SHORT) & real.unsqueeze(1)
         some = old.any(-1, keepdim=True)  # [B, n, 1]
         mean = x.cumsum(1) / real.cumsum(1).clamp_min(1).unsqueeze(-1)
-        u = (self.person(mean) + self.anybody)[:, rows]
+        u = (self.user_projection(mean) + self.base_user)[:, rows]
         alpha = _softmax((u @ functional.relu(self.long(x)).transpose(1, 2)), old | ~some) * some
         beyond = (u * functional.relu(self.both(alpha.to(x.dtype) @ x))).sum(-1, keepdim=True)
         scores = torch.cat([beyond, u @ functional.relu(self.both(x)).transpose(1, 2)], -1)

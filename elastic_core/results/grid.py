@@ -21,8 +21,9 @@ from elastic_core.runs import Run
 from elastic_core.runs.training import OnEvent
 
 FILE = "tuning.csv"  # below checkpoints/
+VALID = "valid.NDCG@10"
 KEY = ["data", "data_hash", "model", "point", "seed"]
-COLUMNS = [*KEY, "valid", "best_epoch", "epochs", "seconds", "parameters", "commit"]
+COLUMNS = [*KEY, VALID, "best_epoch", "epochs", "seconds", "parameters", "commit"]
 
 
 def grid_folder(root: Path, model: str, point: str) -> Path:
@@ -59,7 +60,7 @@ def grid_outcome(row: PlannedRun, root: Path, model: str, point: str) -> dict[st
     best = max(epochs, key=lambda epoch: float(epoch["valid"]["NDCG@10"]))
     return {
         "data": start["data"], "data_hash": start["data_hash"], "model": model, "point": point, "seed": run.config.train.seed,
-        "valid": best["valid"]["NDCG@10"], "best_epoch": best["epoch"], "epochs": len(epochs), "seconds": epochs[-1]["seconds"],
+        VALID: best["valid"]["NDCG@10"], "best_epoch": best["epoch"], "epochs": len(epochs), "seconds": epochs[-1]["seconds"],
         "parameters": start["parameters"], "commit": start.get("commit", ""),
     }  # fmt: skip
 

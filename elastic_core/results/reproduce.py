@@ -26,9 +26,9 @@ Status = Literal["finished", "interrupted", "missing", "other settings"]
 
 REPEATS, OWN_OUTPUT, OWN_REPEATS = "repeats", "own-output", "own-output-repeats"  # end a run's name: any model can be
 MARKS: dict[str, tuple[str, ...]] = {  # with a repeat bias; scoring by another table; both
-    REPEATS: ("model.repeats=true",),
+    REPEATS: ("model.repeat_bias=true",),
     OWN_OUTPUT: ("model.output=own",),
-    OWN_REPEATS: ("model.output=own", "model.repeats=true"),
+    OWN_REPEATS: ("model.output=own", "model.repeat_bias=true"),
 }
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
@@ -50,12 +50,12 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     "elastic": VARIANTS
     | {"grid": ("model.conv_width=8",)}
-    | {f"side-{side}": (f"model.side={side}",) for side in SIDES}
+    | {f"side-{side}": (f"model.n_subkeys={side}",) for side in SIDES}
     | {f"k-{k}": (f"model.k={k}",) for k in EXPERTS},
     "elastic-slots": {name: VARIANTS[name] for name in ("memory-none", "query-mean")},
     "sasrec": {"local": ()},  # SASRec with the convolution that ELASTIC has on the same data, see _each
-    "hstu": {"time": ("model.times=previous",)},
-    "lisa": {"soft": ("model.form=soft", "model.words=16"), "mini": ("model.form=mini", "model.words=32")},
+    "hstu": {"time": ("model.time_bias=previous",)},
+    "lisa": {"soft": ("model.form=soft", "model.codewords=16"), "mini": ("model.form=mini", "model.codewords=32")},
     "sma": {"ctreg": ("model.ctreg_weight=0.1",)},
     "din": {
         "recency": ("model.recency=true",),
@@ -218,8 +218,8 @@ def _interest_curve_runs() -> Iterator[PlannedRun]:
 def _memory_sizes(data: str) -> str:
     """Figure 5: other numbers of experts, and of those that are retrieved."""
     base = recipe(data).to_dict()["model"]
-    values = [("side", side) for side in SIDES] + [("k", k) for k in EXPERTS]
-    return " ".join(f"elastic/{name}-{value}" for name, value in values if value != base[name])
+    sizes = [f"side-{side}" for side in SIDES if side != base["n_subkeys"]] + [f"k-{k}" for k in EXPERTS if k != base["k"]]
+    return " ".join(f"elastic/{size}" for size in sizes)
 
 
 def _plan_each(data: str, systems: str, seeds: Sequence[int] = SEEDS, mark: str = "") -> Iterator[PlannedRun]:

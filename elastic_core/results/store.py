@@ -37,17 +37,19 @@ RUNS, EPOCHS, RANKS, LOCK = "runs.csv", "epochs.csv", "ranks", ".runs.lock"
 MOST_BYTES = 2**28  # of a table that is read
 
 # The columns of runs.csv. `system` is a model, behind a stroke what of it is changed, and `recipe` what any model can be
-# (reproduce.py); `data` names the folder of its ranks; `commit` trained and `ranked_by` scored the test.
+# (reproduce.py); `data` names the folder of its ranks; `commit` trained and `ranking_commit` scored the test;
+# `tied_times` is the share of targets that have the time of the event before them.
 TEXTS = (
-    "name", "system", "recipe", "data", "data_name", "data_hash", "commit", "ranked_by", "torch", "device", "stopped", "settings",
+    "name", "system", "recipe", "data", "data_name", "data_hash", "commit", "ranking_commit", "torch", "device", "stop_reason",
+    "settings",
 )  # fmt: skip
 COUNTS = ("users", "items", "seed", "candidate_seed", "parameters", "threads", "epochs", "best_epoch")
-NUMBERS = ("started", "tied", "seconds", "best_validation", "experts_used", "entropy", "gini")
+NUMBERS = ("started", "tied_times", "seconds", "best_validation", "experts_used", "entropy", "gini")
 MEASURED = ("NDCG@10", "NDCG@10 error", "HR@10")
 COLUMNS = (
-    *("name", "system", "recipe", "data", "data_name", "data_hash", "users", "items", "tied", "seed", "candidate_seed"),
-    *("commit", "ranked_by", "torch", "device", "threads", "started", "parameters"),
-    *("epochs", "best_epoch", "stopped", "seconds", "best_validation", "experts_used", "entropy", "gini"),
+    *("name", "system", "recipe", "data", "data_name", "data_hash", "users", "items", "tied_times", "seed", "candidate_seed"),
+    *("commit", "ranking_commit", "torch", "device", "threads", "started", "parameters"),
+    *("epochs", "best_epoch", "stop_reason", "seconds", "best_validation", "experts_used", "entropy", "gini"),
     *(f"{protocol} {measured}" for protocol in PROTOCOLS for measured in MEASURED),
     *BASKET_METRICS,  # where the last basket is held out
     "settings",
@@ -55,8 +57,9 @@ COLUMNS = (
 EPOCH_COUNTS = ("epoch", "step", "targets", "events")
 EPOCH_COLUMNS = (
     *("run", "epoch", "step", "loss", "targets", "events", "seconds", "valid.NDCG@10", "valid.HR@10"),
-    *("auxiliary.balance", "auxiliary.interest", "auxiliary.ctreg", "used", "entropy", "gini", "cut"),
+    *("auxiliary.balance", "auxiliary.interest", "auxiliary.ctreg", "experts_used", "entropy", "gini", "stop_reason"),
 )
+LOGGED = {"experts_used": "used", "stop_reason": "cut"}  # columns of epochs.csv that the log calls otherwise
 RANK_COLUMNS = ("run", "protocol", "user", "above", "tied")
 
 
@@ -172,7 +175,7 @@ def _stored_runs(root: Path, runs_stamp: tuple[int, ...], epochs_stamp: tuple[in
 def _start_event(row: Mapping[str, Any]) -> dict[str, Any]:
     event = {"event": "start", "time": row["started"], "data": row["data_name"]}
     event |= {name: row[name] for name in ("commit", "torch", "device", "threads", "seed", "data_hash", "parameters")}
-    return event | _known_values(row, "tied")
+    return event if pd.isna(row["tied_times"]) else event | {"tied": row["tied_times"]}
 
 
 def _epoch_events(epochs: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -183,7 +186,7 @@ def _epoch_events(epochs: pd.DataFrame) -> Iterator[dict[str, Any]]:
             if name:
                 event[group][name] = row[column]
             else:
-                event[group] = row[column]
+                event[LOGGED.get(group, group)] = row[column]
         yield event
 
 
@@ -199,7 +202,7 @@ def _test_event(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _end_event(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"event": "end", "reason": row["stopped"], "best_epoch": row["best_epoch"], "seconds": row["seconds"]}
+    return {"event": "end", "reason": row["stop_reason"], "best_epoch": row["best_epoch"], "seconds": row["seconds"]}
 
 
 def _known_values(row: Mapping[Any, Any], *names: Any) -> dict[str, Any]:
@@ -221,7 +224,7 @@ def read_runs(root: Path | str = "checkpoints") -> pd.DataFrame:
 
 def read_epochs(root: Path | str = "checkpoints") -> pd.DataFrame:
     """epochs.csv, likewise; columns of a group have a dot in their name (`valid.NDCG@10`)."""
-    types = dict.fromkeys(("run", "cut"), "str") | dict.fromkeys(EPOCH_COUNTS, "int64")
+    types = dict.fromkeys(("run", "stop_reason"), "str") | dict.fromkeys(EPOCH_COUNTS, "int64")
     return _read_table(Path(root), EPOCHS, types, EPOCH_COLUMNS)
 
 
@@ -268,7 +271,7 @@ def read_report(run: StoredRun, stamp: tuple[int, ...]) -> Report:
         if name not in PROTOCOLS or not np.array_equal(user[mine], users):
             raise InputError(f"{called} must rank all {len(users)} people once, in order, under known protocols")
         ranks[str(name)] = Ranks(above[mine], tied[mine])
-    return Report(ranks, users, "test", run.data_hash, int(run.row["candidate_seed"]), 0.0, str(run.row["ranked_by"]))
+    return Report(ranks, users, "test", run.data_hash, int(run.row["candidate_seed"]), 0.0, str(run.row["ranking_commit"]))
 
 
 def write_ranks(report: Report, path: Path, name: str) -> None:
@@ -318,12 +321,12 @@ def _run_row(run: Run, report: Report, system: str, recipe: str, data: str) -> d
     start, test, end, epochs = run.last("start"), run.last("test"), run.last("end"), run.events("epoch")
     row = {
         "name": run.name, "system": system, "recipe": recipe,
-        "data": data, "data_name": start["data"], "data_hash": report.data_hash, "tied": start.get("tied"),
+        "data": data, "data_name": start["data"], "data_hash": report.data_hash, "tied_times": start.get("tied"),
         "users": len(report.users), "items": run.n_items(),
-        "seed": start["seed"], "candidate_seed": report.seed, "commit": start["commit"], "ranked_by": report.commit,
+        "seed": start["seed"], "candidate_seed": report.seed, "commit": start["commit"], "ranking_commit": report.commit,
         "torch": start["torch"], "device": start["device"], "threads": start["threads"], "started": start["time"],
         "parameters": start["parameters"], "epochs": len(epochs), "best_epoch": end["best_epoch"],
-        "stopped": end["reason"], "seconds": end["seconds"],
+        "stop_reason": end["reason"], "seconds": end["seconds"],
         "best_validation": max((epoch["valid"]["NDCG@10"] for epoch in epochs), default=None),
         "experts_used": test.get("used"), "entropy": test.get("entropy"), "gini": test.get("gini"),
         "settings": json.dumps(run.config.to_dict(), separators=(",", ":")),
@@ -338,7 +341,7 @@ def _run_row(run: Run, report: Report, system: str, recipe: str, data: str) -> d
 def _epoch_rows(run: Run) -> pd.DataFrame:
     rows = []
     for event in run.events("epoch"):
-        row = {"run": run.name, **event}
+        row = {"run": run.name, **event} | {column: event.get(name) for column, name in LOGGED.items()}
         for group in ("valid", "auxiliary"):
             row |= {f"{group}.{name}": value for name, value in event.get(group, {}).items()}
         rows.append(row)

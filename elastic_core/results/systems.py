@@ -121,7 +121,7 @@ def system_title(system: System, runs: Sequence[Run]) -> str:
     if system[:2] in CONTROLS or is_variant(system):
         return system_label(system)
     model = runs[0].config.model
-    size = f", K = {model.side}², k = {model.k}" if hasattr(model, "side") and hasattr(model, "k") else ""
+    size = f", K = {model.n_subkeys}², k = {model.k}" if hasattr(model, "n_subkeys") and hasattr(model, "k") else ""
     uneven = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
     return f"{model_label(system.model)}{size}{recipe_label(system)}{uneven}"
 

@@ -238,7 +238,7 @@ def settings_text(runs: Sequence[Run]) -> str:
         parts.append(f"weights averaged {train.ema_decay:g}")
     if train.minutes:
         parts.append(f"{train.minutes:g} minutes" + (" of processor" if train.clock == "processor" else ""))
-    parts += [f"objective {runs[0].config.objective.name}", f"chosen by {train.judged_by}"]
+    parts += [f"objective {runs[0].config.objective.name}", f"chosen by {train.valid_protocol}"]
     return f"{', '.join(parts)}; best epoch {', '.join(best_epochs)}"
 
 
@@ -313,7 +313,7 @@ def memory_size_table(systems: Systems, ours: System, protocol: str) -> pd.DataF
         mean, half, users = table.loc[[system], ["mean", "half", "users"]].iloc[0]
         share = statistics.fmean(used) if used else math.nan
         names = ", ".join(run.name for run in runs)
-        lines.append((model.side, model.k, len(runs), mean, half, share, int(users), names))
+        lines.append((model.n_subkeys, model.k, len(runs), mean, half, share, int(users), names))
     columns = ["√K", "k", "seeds", METRIC, "± 95%", "in use", "people", "runs"]
     return pd.DataFrame(lines, columns=columns).sort_values(["√K", "k"], ignore_index=True)
 

@@ -376,8 +376,12 @@ class Run:
             os.replace(self.path / WHOLE_EPOCHS, self.path / WEIGHTS)
 
     def save_weights(self, model: torch.nn.Module) -> None:
-        weights = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
-        files.write_whole(self.path / WEIGHTS, lambda beside: save_file(weights, beside))
+        weights = {key: values.detach().cpu().contiguous() for key, values in model.state_dict().items()}
+        self.save_tensors(WEIGHTS, weights)
+
+    def save_tensors(self, file: str, tensors: dict[str, torch.Tensor]) -> None:
+        """Writes a file of the folder, `model.safetensors` or the weights set aside, as a whole."""
+        files.write_whole(self.path / file, lambda beside: save_file(tensors, beside))
 
     def save_resume(self, state: dict[str, Any]) -> None:
         files.write_whole(self.path / RESUME, lambda beside: torch.save(state, beside))

@@ -291,7 +291,7 @@ class Recorder(Keeper):
 
     def epoch(self, row: dict[str, Any], judged: Recommender) -> None:
         if can_retrieve(judged):
-            traffic = route_users(judged, self.dataset, users=drawn_people(self.dataset, self.config.train.judged_people))
+            traffic = route_users(judged, self.dataset, users=drawn_people(self.dataset, self.config.train.valid_users))
             row = row | traffic.summary()
             if self.config.train.snapshots:
                 self.run.save_snapshot(row["epoch"], traffic.load, judged.expert_values())

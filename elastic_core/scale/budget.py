@@ -89,7 +89,7 @@ def ran_out(config: FitConfig, kept: bool) -> str:
     """What to say where there was less memory than was thought: what takes it, and whether a whole epoch is `kept`."""
     model, train, objective = config.model, config.train, config.objective
     sizes = {"train.batch": train.batch, "model.length": model.length, "model.width": model.width, "model.layers": model.layers}
-    sizes |= {f"model.{name}": getattr(model, name) for name in ("k", "side") if hasattr(model, name)}
+    sizes |= {f"model.{name}": getattr(model, name) for name in ("k", "n_subkeys") if hasattr(model, name)}
     sizes |= {"objective.negatives": objective.negatives} if objective.loss == "sampled" else {}
     reduce = ", ".join(f"{name} ({value:,})" for name, value in sizes.items())
     rest = "the last whole epoch is kept, and the same command goes on from it where there is more memory"

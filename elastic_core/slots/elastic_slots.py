@@ -69,8 +69,8 @@ from elastic_core.slots.gated_slots import (
     recent_shares,
     score_slots,
 )
+from elastic_core.slots.item_distribution import ItemDistribution, WithItemDistributions, values_of
 from elastic_core.slots.slot_stream import SlotStream
-from elastic_core.slots.standing import Standing, WithStanding, values_of
 from elastic_core.slots.voting import VotingConfig, VotingMemory
 
 NOTHING = 1e-9  # a share that is none, where its logarithm is needed
@@ -99,7 +99,7 @@ class SlotLayer(nn.Module):
         self.dropout = Dropout(dropout)
         self.feed_forward = FeedForward(width, dropout)
         if final:
-            self.other = nn.Linear(width, 1)  # the share of a part that reads no slot
+            self.no_slot = nn.Linear(width, 1)  # the share of a part that reads no slot
             self.recency = nn.Parameter(torch.zeros(2, len(HALF_LIVES)))
 
     def ask(self, h: Tensor, p: Tensor, turned: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -121,7 +121,7 @@ class SlotLayer(nn.Module):
         """The logarithms of what every part has of the prediction, `[B, k + 1, n]`: slots by what events ask of them `[B, k, n]`
         and by how often they were written lately `[B, k + 1, R, n]`, the last part by the event alone."""
         often = torch.cat([self.recency[:1].expand(asked.shape[1], -1), self.recency[1:]])  # [k + 1, R]
-        rest = (h * self.other.weight).sum(-1) + self.other.bias
+        rest = (h * self.no_slot.weight).sum(-1) + self.no_slot.bias
         asked = torch.cat([asked, rest.unsqueeze(1)], 1)
         return (asked + (lately * often.unsqueeze(-1)).sum(2)).float().log_softmax(1)
 
@@ -151,7 +151,7 @@ def make_memory(config: ElasticSlotsConfig) -> InterestMemory | SharedInterests:
 
 
 @register(ElasticSlotsConfig)
-class ElasticSlots(WithStanding, Streams, Traces):
+class ElasticSlots(WithItemDistributions, Streams, Traces):
     """See the module's table. `heads` count in the query network alone: a slot holds whole events."""
 
     objective = "window"
@@ -169,7 +169,7 @@ class ElasticSlots(WithStanding, Streams, Traces):
 
     def __init__(self, config: ElasticSlotsConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.n_experts = config.side**2
+        self.n_experts = config.n_subkeys**2
         self.retrieves = config.memory != "none"
         self.parts = config.k + 1
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, positions=False)
@@ -178,7 +178,7 @@ class ElasticSlots(WithStanding, Streams, Traces):
         layers = (SlotLayer(*shape, i == final) for i in range(config.layers))
         self.layers = nn.ModuleList(layers)  # type: ignore[assignment]
         self.norm = nn.LayerNorm(config.width)
-        self.standing: Standing = Standing(config.width)
+        self.item_distribution: ItemDistribution = ItemDistribution(config.width)
         self.half_lives: Tensor
         self.register_buffer("half_lives", torch.tensor(HALF_LIVES), persistent=False)
 
@@ -187,12 +187,12 @@ class ElasticSlots(WithStanding, Streams, Traces):
     def forward(self, batch: Batch) -> Encoded:
         """States at every position `[B, N, D]`; with targets, those of the targets alone."""
         found = self.retrieve(batch)
-        masses = self.standing.masses_of(self, found)
+        masses = self.item_distribution.masses_of(self, found)
         states = self._every(batch, found, masses)
         auxiliary = {"balance": balance_penalty(found)} if "balance" in self.auxiliary_weights() else {}
         if batch.targets is None or not self.config.interest_weight:
             return Encoded(states, auxiliary)
-        return Encoded(states, auxiliary, {"interest": self.standing.surprise(self, found, batch, masses)})
+        return Encoded(states, auxiliary, {"interest": self.item_distribution.surprise(self, found, batch, masses)})
 
     def auxiliary_weights(self) -> dict[str, float]:
         balance = self.config.balance_weight if self.retrieves else 0.0
@@ -201,16 +201,18 @@ class ElasticSlots(WithStanding, Streams, Traces):
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
         found = self._edited(batch, edit)
-        return self._last(batch, found, self.standing.masses_of(self, found))
+        return self._last(batch, found, self.item_distribution.masses_of(self, found))
 
     def reading(self) -> tuple[Judge, Scorer]:
         """Works out once what every expert stands for."""
         scorer = self.scorer()
-        masses = self.standing.masses(self.expert_values(), scorer.table) if self.retrieves else None
+        masses = self.item_distribution.masses(self.expert_values(), scorer.table) if self.retrieves else None
 
         def judge(batch: Batch) -> Tensor:
             found = self.retrieve(batch)
-            return self._last(batch, found, self.standing.masses_of(self, found) if masses is None else masses[found.experts])
+            return self._last(
+                batch, found, self.item_distribution.masses_of(self, found) if masses is None else masses[found.experts]
+            )
 
         return judge, scorer
 
@@ -236,19 +238,19 @@ class ElasticSlots(WithStanding, Streams, Traces):
     def trace(self, batch: Batch) -> Trace:
         """Reading: how much of each event a slot still holds, the same in every layer. Slots: their shares of the prediction."""
         found, layers = self.retrieve(batch), len(self.layers)
-        masses = self.standing.masses_of(self, found)
+        masses = self.item_distribution.masses_of(self, found)
         steps = self._strength(batch.items, found, masses)[:, :-1]
         shares = self.scorer().split(self._last(batch, found, masses))[1][:, : found.experts.shape[1]].exp().unsqueeze(1)
         return Trace([found] * layers, [held_events(steps).unsqueeze(1)] * layers, [shares] * layers, steps)
 
     def taken(self, batch: Batch, found: Retrieved) -> Tensor:
-        return self._strength(batch.items, found, self.standing.masses_of(self, found))[:, :-1]
+        return self._strength(batch.items, found, self.item_distribution.masses_of(self, found))[:, :-1]
 
     @torch.no_grad()
     def attribute(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> Attribution:
         """Who suggests `items [B, M]` as the next ones, and after which events."""
         found = self._edited(batch, edit)
-        masses = self.standing.masses_of(self, found)
+        masses = self.item_distribution.masses_of(self, found)
         vectors, shares = self.scorer().split(self._last(batch, found, masses))
         said = self.scorer().logits(vectors)[..., 1:].log_softmax(-1)  # [B, P, n_items]
         parts = said.gather(-1, (items - 1).unsqueeze(1).expand(-1, self.parts, -1)) + shares.unsqueeze(-1)
@@ -339,13 +341,13 @@ class ElasticSlots(WithStanding, Streams, Traces):
         same = None if before is None else found.experts.unsqueeze(-1) == before.experts.unsqueeze(1)  # [B, k', k]
         if before is None or same is None or not same.any(-1).all():
             return self._fit(items, found, masses)
-        whole = self._fit(items, before, self.standing.masses_of(self, before))
+        whole = self._fit(items, before, self.item_distribution.masses_of(self, before))
         kept = whole.gather(1, same.int().argmax(-1).unsqueeze(-1).expand(-1, -1, items.shape[1]))
         return torch.cat([kept, (whole.sum(1) - kept.sum(1)).unsqueeze(1)], 1)
 
     def _fit(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
         """How well items fit what experts stand for, and none of them: a softmax over the k + 1 rows of `[B, k + 1, N]`."""
-        vectors = self.standing(values_of(self, found))
+        vectors = self.item_distribution(values_of(self, found))
         logits = (vectors @ self.scorer().rows(items).mT).float() - masses.unsqueeze(-1)
         none = -math.log(self.n_items)  # any item, evenly
         return functional.pad(logits.float(), (0, 0, 0, 1), value=none).softmax(1) * (items > 0).unsqueeze(1)

@@ -1,7 +1,7 @@
 """ELASTIC whose events vote for the experts (ours): the paper's dispatcher, another way to retrieve.
 
 In place of one query for the whole history every event asks the memory (voting.py), and a loss asks experts to stand for items
-(standing.py). It tells apart what the search and what the slots of `elastic-slots` are worth.
+(item_distribution.py). It tells apart what the search and what the slots of `elastic-slots` are worth.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from torch import Tensor
 from elastic_core.core.config import Weight
 from elastic_core.core.elastic import Elastic, ElasticConfig, InterestMemory, SharedInterests
 from elastic_core.models import Batch, Catalog, Retrieved, Variant, register
-from elastic_core.slots.standing import Standing, WithStanding
+from elastic_core.slots.item_distribution import ItemDistribution, WithItemDistributions
 from elastic_core.slots.voting import VotingConfig, VotingMemory
 
 
@@ -23,7 +23,7 @@ class ElasticVotesConfig(VotingConfig, ElasticConfig, name="elastic-votes", labe
 
 
 @register(ElasticVotesConfig)
-class ElasticVotes(WithStanding, Elastic):
+class ElasticVotes(WithItemDistributions, Elastic):
     """See the module. `memory` = `none` has no experts to vote for, and is ELASTIC without memory."""
 
     forms: ClassVar = {}
@@ -34,7 +34,7 @@ class ElasticVotes(WithStanding, Elastic):
 
     def __init__(self, config: ElasticVotesConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.standing = Standing(config.width) if config.interest_weight and self.retrieves else None
+        self.item_distribution = ItemDistribution(config.width) if config.interest_weight and self.retrieves else None
 
     def make_memory(self) -> InterestMemory | SharedInterests:
         if self.config.memory == "none":
@@ -42,10 +42,10 @@ class ElasticVotes(WithStanding, Elastic):
         return VotingMemory(self.config, self.config.query_norm, self.config.gate)
 
     def summed_losses(self, found: Retrieved, batch: Batch) -> dict[str, Tensor]:
-        if self.standing is None or batch.targets is None:
+        if self.item_distribution is None or batch.targets is None:
             return {}
-        return {"interest": self.standing.surprise(self, found, batch)}
+        return {"interest": self.item_distribution.surprise(self, found, batch)}
 
     def auxiliary_weights(self) -> dict[str, float]:
         weights = super().auxiliary_weights()
-        return weights | ({"interest": self.config.interest_weight} if self.standing is not None else {})
+        return weights | ({"interest": self.config.interest_weight} if self.item_distribution is not None else {})

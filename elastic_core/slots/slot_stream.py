@@ -29,7 +29,7 @@ class SlotStream(Stream):
     def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         model, batch = self.model, Batch(history, history)
         found = model.retrieve(batch)
-        masses = model.standing.masses_of(model, found)
+        masses = model.item_distribution.masses_of(model, found)
         x, real, strength = model.events.content(history), history > 0, model._strength(history, found, masses)
         counted = torch.cat([strength, real.unsqueeze(1).to(strength.dtype)], 1)
         kept = {

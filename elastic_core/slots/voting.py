@@ -35,7 +35,7 @@ class VotingConfig(MemoryConfig):
     """What models share whose events vote."""
 
     votes: Few = 4  # m, experts an event votes for
-    interest_weight: Weight = 0.0  # of the loss that asks experts to stand for items (standing.py)
+    interest_weight: Weight = 0.0  # of the loss that asks experts to stand for items (item_distribution.py)
 
 
 class Answers(NamedTuple):
@@ -66,13 +66,13 @@ class _Kept(NamedTuple):
 
 
 class VotingMemory(InterestMemory):
-    """side² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
+    """n_subkeys² experts of width d behind product keys. History content `[B, N, d]`, mask `[B, N]` or None → `Retrieved`."""
 
     def __init__(self, config: VotingConfig, norm: str, gate: str) -> None:
         super().__init__(config, norm, gate)
-        self.m = min(config.votes, config.side**2)  # experts an event votes for
-        self.usual: Tensor
-        self.register_buffer("usual", torch.zeros(config.side**2))  # every expert's part of everybody's votes
+        self.m = min(config.votes, config.n_subkeys**2)  # experts an event votes for
+        self.mean_vote_share: Tensor
+        self.register_buffer("mean_vote_share", torch.zeros(config.n_subkeys**2))  # every expert's part of everybody's votes
         self._kept: _Kept | None = None
 
     def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
@@ -93,7 +93,7 @@ class VotingMemory(InterestMemory):
                 experts=experts,
                 scores=scores,
                 gates=gates,
-                halves=(_by_row_and_column(asked.ballots, self.keys.side) + LEAST_VOTES).log(),
+                halves=(_by_row_and_column(asked.ballots, self.keys.n_subkeys) + LEAST_VOTES).log(),
                 query=mean(asked.answers.query),
                 raw=mean(asked.content),
                 ballots=asked.ballots,
@@ -108,12 +108,12 @@ class VotingMemory(InterestMemory):
         answers = self._remembered(numbers, content) if serving and numbers is not None else self._answers(content)
         best = answers.experts[:, : answers.votes.shape[1]]
         experts = best.index_select(0, which.flatten()).view(*which.shape, -1)
-        ballots = VoteTally(experts, functional.embedding(which, answers.votes) * weight.unsqueeze(-1), self.usual)
+        ballots = VoteTally(experts, functional.embedding(which, answers.votes) * weight.unsqueeze(-1), self.mean_vote_share)
         return _Search(content, answers, which, weight, ballots)
 
     def _answers(self, content: Tensor) -> Answers:
         query = self.norm(content)
-        m = min(self.m * LEARNS, self.keys.side**2) if self.training else self.m
+        m = min(self.m * LEARNS, self.keys.n_subkeys**2) if self.training else self.m
         found = top_pairs(self.keys(query), max(m, self.k))
         return Answers(query, found.indices, found.scores[:, :m].softmax(-1))
 
@@ -151,12 +151,12 @@ class VotingMemory(InterestMemory):
         least = (LEAST_VOTES / rank).expand(len(spare), -1)  # more than no vote at all
         experts = torch.cat([asked.ballots.experts.flatten(1), spare], 1)
         votes = torch.cat([asked.ballots.votes.flatten(1), least], 1)
-        if len(self.usual) <= 2 * experts.shape[1]:
-            total = votes.new_zeros(len(votes), len(self.usual)).scatter_add(1, experts, votes)
-            most, found = excess_votes(total, self.usual).topk(self.k)
+        if len(self.mean_vote_share) <= 2 * experts.shape[1]:
+            total = votes.new_zeros(len(votes), len(self.mean_vote_share)).scatter_add(1, experts, votes)
+            most, found = excess_votes(total, self.mean_vote_share).topk(self.k)
             return found, most
         numbers, votes = sum_votes(experts, votes)
-        most, where = excess_votes(votes, self.usual[numbers]).topk(self.k)
+        most, where = excess_votes(votes, self.mean_vote_share[numbers]).topk(self.k)
         return numbers.gather(1, where), most
 
     @torch.no_grad()
@@ -170,10 +170,10 @@ class VotingMemory(InterestMemory):
             if isinstance(self.norm, Whitening):
                 self.norm.learn(content, rate, counts)
             answers = self._answers(content)
-            votes = (answers.votes * counts.unsqueeze(1)).flatten().to(self.usual.dtype)
+            votes = (answers.votes * counts.unsqueeze(1)).flatten().to(self.mean_vote_share.dtype)
             experts = answers.experts[:, : answers.votes.shape[1]].flatten()
-            given = torch.zeros_like(self.usual).scatter_add(0, experts, votes)
-            self.usual.lerp_(given / given.sum().clamp_min(1), rate)
+            given = torch.zeros_like(self.mean_vote_share).scatter_add(0, experts, votes)
+            self.mean_vote_share.lerp_(given / given.sum().clamp_min(1), rate)
 
     def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
         """Every event's own query before normalisation, `[M, d]`."""
@@ -190,11 +190,11 @@ def sum_votes(experts: Tensor, votes: Tensor) -> tuple[Tensor, Tensor]:
     return torch.zeros_like(numbers).scatter(1, place, numbers), torch.where(taken, sums, -1)
 
 
-def _by_row_and_column(ballots: VoteTally, side: int) -> Tensor:
-    """The votes that each set of sub-keys has, `[B, 2, side]`."""
+def _by_row_and_column(ballots: VoteTally, n_subkeys: int) -> Tensor:
+    """The votes that each set of sub-keys has, `[B, 2, n_subkeys]`."""
     experts, votes = ballots.experts.flatten(1), ballots.votes.flatten(1)
-    none = votes.new_zeros(len(votes), side)
-    return torch.stack([none.scatter_add(1, half, votes) for half in (experts // side, experts % side)], 1)
+    none = votes.new_zeros(len(votes), n_subkeys)
+    return torch.stack([none.scatter_add(1, half, votes) for half in (experts // n_subkeys, experts % n_subkeys)], 1)
 
 
 def _distinct(x: Tensor, items: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -126,7 +126,7 @@ def upcoming(study: "Study", side: Side, found: dict[str, Found]) -> Section:
         sentences.append(f"Until then run {name(floor)}: nothing was found to be better{numbers}, and it needs no training.")
     if study.protocol == "full-seen":
         sentences.append(
-            "People choose again what they met: train with --set model.repeats=true, a learned number for having been met."
+            "People choose again what they met: train with --set model.repeat_bias=true, a learned number for having been met."
         )
     if study.data.ties and study.data.ties.test > TIED and study.data.ties.rule != "random":
         sentences.append(

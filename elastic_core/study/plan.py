@@ -57,7 +57,7 @@ def probe(config: RunConfig, dataset: Dataset) -> Probe:
     def takes(protocols: tuple[str, ...]) -> float:
         return _least(lambda: evaluate(model, dataset, "test", protocols, users=some), now) / len(some)
 
-    judge = takes((config.train.judged_by,)) * min(len(asked), JUDGED)
+    judge = takes((config.train.valid_protocol,)) * min(len(asked), JUDGED)
     return Probe(part * found.step_seconds * found.steps + judge, judge, takes(PROTOCOLS) * len(asked))
 
 

@@ -214,7 +214,7 @@ def draw_memory_size(data_set: DataSet, ours: System, protocol: str) -> None:
         return
     with panel:
         model = data_set.systems[ours][0].config.model
-        figure = cache.cached_figure(charts.memory_size, table, model.side, model.k, page_context.theme_palette())
+        figure = cache.cached_figure(charts.memory_size, table, model.n_subkeys, model.k, page_context.theme_palette())
         alt = f"Test NDCG@10 and the share of experts in use of {len(table)} sizes of the memory, against √K and k."
         page_elements.show_chart("res_size_chart", figure, table, TEXT.chart_text("SIZE"), alt)
 

@@ -39,7 +39,7 @@ def _show_exactness(scene: Scene) -> None:
     known, check = st.session_state.get(CHECKED, ("", None))
     if known != about:
         check = checks.check_search(lesson.keys, lesson.k, checks.chance_queries(lesson, MORE if several else 0))
-    st.markdown(TEXT("EXACT" if several else "EXACT_ONE", all=f"{lesson.side**2:,}"))
+    st.markdown(TEXT("EXACT" if several else "EXACT_ONE", all=f"{lesson.n_subkeys**2:,}"))
     if several and st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
         more = checks.random_queries(lesson.width, MORE, seed=check.queries)
         check = check.plus(checks.check_search(lesson.keys, lesson.k, more))

@@ -64,7 +64,7 @@ def choose_scene(source: str) -> Scene:
         return Scene(lesson, f"A random query (seed {seed})", f"million/{seed}", note=note)
     with page_elements.place_in_row("bottom"):
         voting = choose_searching_event() if search.has_votes(context.model) else None
-        most = min(MOST, search.first_memory(context.model).keys.side ** 2)
+        most = min(MOST, search.first_memory(context.model).keys.n_subkeys ** 2)
         k = bind_widget(st.slider, "How many, k", 1, most, min(search.experts_wanted(context.model), most), key=OWN_K, width=180)
     whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
     lesson = search.lesson_of_user(context.model, context.dataset, context.user, k, voting.ago if voting else 0)
@@ -92,7 +92,12 @@ source = choose_without_label(
 )
 scene = choose_scene(source)
 lesson, voting = scene.lesson, scene.election
-numbers = {"all": f"{lesson.side**2:,}", "side": lesson.side, "short": f"{2 * lesson.side:,}", "whose": scene.whose}
+numbers = {
+    "all": f"{lesson.n_subkeys**2:,}",
+    "side": lesson.n_subkeys,
+    "short": f"{2 * lesson.n_subkeys:,}",
+    "whose": scene.whose,
+}
 intro.markdown(TEXT(source, **numbers), help=f"Expert: {glossary.WORDS['interest expert']}.")
 step = steps.choose_step(scene)
 if source == TOY and not without:

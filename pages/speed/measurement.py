@@ -25,13 +25,13 @@ def choose_plan() -> Plan | None:
         )  # fmt: skip
         repeats = number_input("Repeats", 3, 50, usual.repeats, key="spd_repeats", width=130)
         k = bind_widget(st.selectbox, "k", (2, 4, 8, 16, 32), index=2, key="spd_k", width=110, help="Experts retrieved")
-        side = bind_widget(
+        n_subkeys = bind_widget(
             st.selectbox, "√K", (8, 16, 32, 64, 128), index=1, key="spd_side", width=110, help="Side of the memory"
         )
     try:
         made = Plan(
             lengths=tuple(sorted(lengths)), systems=tuple(systems), histories=batch, threads=int(threads), repeats=int(repeats),
-            k=k, side=side,
+            k=k, n_subkeys=n_subkeys,
         )  # fmt: skip
     except InputError as error:
         st.warning(f"{page_context.escape_markdown(error).capitalize()}.")

@@ -69,9 +69,10 @@ def grid_html(lesson: Lesson, solved: bool = False) -> str:
         total = round(_round_float32(rows[row]), 3) + round(_round_float32(columns[column]), 3)
         return f"<td class='{look}'>{_format_score(total)}</td>" if solved else "<td></td>"
 
-    top = "".join(head(1, column) for column in range(lesson.side))
+    top = "".join(head(1, column) for column in range(lesson.n_subkeys))
     lines = "".join(
-        f"<tr>{head(0, row)}{''.join(cell(row, column) for column in range(lesson.side))}</tr>" for row in range(lesson.side)
+        f"<tr>{head(0, row)}{''.join(cell(row, column) for column in range(lesson.n_subkeys))}</tr>"
+        for row in range(lesson.n_subkeys)
     )
     return f"{GRID}<table class='on-paper'><tr><th></th>{top}</tr>{lines}</table>"
 

@@ -64,7 +64,7 @@ def show_traffic_share(place: int, name: str, flow: UsageReport) -> None:
 def show_grid(place: int, name: str, flow: UsageReport) -> None:
     st.markdown(sentences.describe_rows_and_columns(flow))
     figure = cache.cached_figure(charts.draw_load_grid, flow.experts, flow.sides, flow.line, palette, chosen, unit)
-    side = flow.now.side
+    side = flow.now.n_subkeys
     alt = f"Grid of {side} by {side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
     page_elements.show_chart(f"trf_grid{place}", figure, flow.sides, sentences.GRID, alt, experts=True)
 

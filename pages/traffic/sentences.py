@@ -67,7 +67,7 @@ def describe_interest(metrics: RoutingMetrics) -> str:
 def interest_notes(metrics: RoutingMetrics) -> list[str]:
     """The numbers beside them."""
     return [
-        TEXT("SURE_QUARTER", people=metrics.people, stranger=metrics.quarter_stranger),
+        TEXT("SURE_QUARTER", people=metrics.users, stranger=metrics.quarter_stranger),
         TEXT(
             "SURE_LENGTH",
             length=metrics.length,

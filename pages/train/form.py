@@ -195,7 +195,7 @@ def _place_setting(field: Setting, key: str, label: str = "", must_reset: bool =
 
 def _label_setting(key: str) -> str:
     special = {
-        "model.side": "side (√K)",
+        "model.n_subkeys": "sub-keys (√K)",
         "model.k": "k (experts retrieved)",
         "objective.name": "objective",
     }

@@ -28,7 +28,7 @@ def rows(app_runs: Path) -> pd.DataFrame:
     """A few real rows as the shipped measurement."""
     systems, file = ("elastic", "sasrec-fused", "sasrec-eager"), app_runs / "benchmarks.csv"
     for n in (8, 16, 32):
-        setting = Setting(length=n, batch=2, width=8, k=2, side=4)
+        setting = Setting(length=n, batch=2, width=8, k=2, n_subkeys=4)
         write_rows(file, measure_latency(setting, torch.device("cpu"), systems, rounds=3, warmup=1))
     return curves.read_passes(file)
 

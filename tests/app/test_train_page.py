@@ -94,7 +94,7 @@ def test_what_is_copied_goes_by_the_name_people_read(root: Path) -> None:
 
 def test_a_link_to_a_large_model_is_priced_and_not_built(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("elastic_core.training_time.Learner", None)
-    at = page(**{"train_model": "ELASTIC", "train_set_model.side": "1000", "train_set_model.width": "128"})
+    at = page(**{"train_model": "ELASTIC", "train_set_model.n_subkeys": "1000", "train_set_model.width": "128"})
     assert "128,8" in texts(at.info) and "too large to be timed beside the pages" in texts(at.info)
     assert not at.button(key="train_start").disabled
 
@@ -125,8 +125,8 @@ def test_every_setting_is_in_the_link_until_another_preset_brings_its_own(root: 
     assert "Changed: model.k: " in texts(at.caption) and "→ 3" in texts(at.caption) and "→ none" in texts(at.caption)
     well(at.selectbox(key="train_model").set_value("SASRec").run())
     assert "Changed" not in texts(at.caption)
-    at = page(**{"train_how": "Change one thing", "train_field": "side (√K)", "train_set_to": "16"})
-    assert "Changed: model.side: 8 → 16" in texts(at.caption)
+    at = page(**{"train_how": "Change one thing", "train_field": "sub-keys (√K)", "train_set_to": "16"})
+    assert "Changed: model.n_subkeys: 8 → 16" in texts(at.caption)
 
 
 def test_another_objective_brings_the_boxes_of_its_own_settings(root: Path) -> None:
@@ -147,9 +147,9 @@ def test_another_objective_brings_the_boxes_of_its_own_settings(root: Path) -> N
 def test_change_one_thing(root: Path) -> None:
     at = page()
     well(at.segmented_control(key="train_how").set_value("Change one thing").run())
-    well(at.selectbox(key="train_field").set_value("model.side").run())
+    well(at.selectbox(key="train_field").set_value("model.n_subkeys").run())
     well(at.number_input(key="train_set_to").set_value(16).run())
-    assert "Changed: model.side: 8 → 16" in texts(at.caption)
+    assert "Changed: model.n_subkeys: 8 → 16" in texts(at.caption)
     well(at.button(key="train_start").click().run())
     before = json.loads((root / DONE / CONFIG).read_text())
     before["model"]["side"] = 16

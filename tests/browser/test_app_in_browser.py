@@ -123,7 +123,7 @@ def test_lines_follow_the_rows_to_their_new_ranks_and_an_arrow_opens_the_expert(
 def test_a_training_survives_its_server_and_stops(visit: Any) -> None:
     visit.open(f"/train?{PLANTED}")
     visit.page.get_by_text("All settings").click()
-    side = visit.page.get_by_role("spinbutton", name="side (√K)")
+    side = visit.page.get_by_role("spinbutton", name="sub-keys (√K)")
     for time_, value in (("30 s", "8"), ("2 min", "16")):  # a time brings its own sizes, into what stands in the boxes, too
         visit.page.locator(".st-key-train_time").get_by_text(time_).click()
         expect(side).to_have_value(value)

@@ -121,7 +121,7 @@ def test_training_asks_for_an_item_of_the_next_basket_and_never_for_a_held_out_o
 def test_no_score_sees_the_held_out_basket(name: str) -> None:
     """Whatever is in the last basket, but for the target, scores and ranks among all items are the same."""
     data = with_baskets(folded(shop()))
-    model = build(model_settings(name, length=16, width=8, layers=1, side=4, k=2), data.catalog).eval()
+    model = build(model_settings(name, length=16, width=8, layers=1, n_subkeys=4, k=2), data.catalog).eval()
     items = data.histories.items.copy()
     for user, (start, stop) in enumerate(zip(data.ends("test"), data.histories.offsets[1:], strict=True)):
         items[start + 1 : stop] = 1 + (items[start + 1 : stop] + user) % data.catalog.n_items

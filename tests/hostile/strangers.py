@@ -36,7 +36,7 @@ def world(folder: Path) -> Path:
     # label and time are read strictly
     card = {"kind": "file", "label": "x · 0123", "facts": facts, "when": "2024-01-01 00:00:00"}
     for name, model in ((FOLDER, "elastic"), (PEER, "sasrec")):
-        size = () if model == "sasrec" else ("model.side=3", "model.k=2")
+        size = () if model == "sasrec" else ("model.n_subkeys=3", "model.k=2")
         config = recipes.toy(model).override(f"data.source={source}", "train.epochs=2", "train.snapshots=true", *size)
         train(config, load(config.data), folder / name)
         _say_evil(Run(folder / name))

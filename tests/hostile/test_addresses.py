@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow  # about two minutes in all
 PAGES = sorted(str(path.relative_to(ROOT / "pages")) for path in (ROOT / "pages").glob("*/page.py"))
 PREFIXES = ("keys", "train", "jrn", "exp", "trf", "map", "spd", "cmp", "dat", "mth", "res", "lrn", "find", "start")
 FRAME = ("run", "vs", "user", "expert", "who", "lock", "tour", "class", "teach", "present", "edits", "embed")
-NUMBERED = ("exp_scale_3", "exp_scale_" + "9" * 5000, "train_set_model.side", "train_set_train.batch")
+NUMBERED = ("exp_scale_3", "exp_scale_" + "9" * 5000, "train_set_model.n_subkeys", "train_set_train.batch")
 ROUNDS = 2  # each page is asked so many times for another mixture
 NONSENSE = {
     "empty": ("",),

@@ -26,7 +26,7 @@ from elastic_core.runs.training import train
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLD = ("users=60", "items=60", "interests=4", "mean_length=20", "max_length=40")
-MODEL = ("length=8", "width=8", "side=4", "k=2")
+MODEL = ("length=8", "width=8", "n_subkeys=4", "k=2")
 SMALL = ("train.epochs=2", "train.snapshots=true", *(f"data.planted.{x}" for x in WORLD), *(f"model.{x}" for x in MODEL))
 CONFIG = recipes.toy().override(*SMALL)
 CLONE_NEWNS, CLONE_NEWUSER, NONE_HERE = 0x20000, 0x10000000, 77

@@ -105,7 +105,7 @@ def test_text_of_strangers_is_text_in_the_tour_and_its_answers(evil: Path, monke
 @pytest.mark.parametrize("page", PAGES)
 def test_an_address_asks_for_text_and_gets_text(evil: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     """Single settings of the Train page among them, which take any text."""
-    device = {"train_set_train.device": EVIL, "train_set_model.side": EVIL}
+    device = {"train_set_train.device": EVIL, "train_set_model.n_subkeys": EVIL}
     app = opened(evil, monkeypatch, page, **{**dict.fromkeys(controls(), EVIL), **device})
     assert not app.exception and not live(app)
 

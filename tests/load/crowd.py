@@ -217,7 +217,7 @@ def about(app: Path, **act: int | float) -> dict[str, str | int | float]:
     device = f"cpu ({os.uname().machine}, {os.cpu_count()} cores)"
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"), "commit": commit, "device": device,
-        "load": round(os.getloadavg()[0], 1), **act,
+        "load_average": round(os.getloadavg()[0], 1), **act,
     }  # fmt: skip
 
 

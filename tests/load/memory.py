@@ -83,7 +83,8 @@ def main() -> int:
         visits = asyncio.run(come_and_go(address, process, given.visitors))
     before, after, more = grown(memory)
     row: dict[str, str | int | float] = {
-        **{name: facts[name] for name in ("date", "commit", "device", "load")}, "reruns": given.reruns, "start_mb": round(start),
+        **{name: facts[name] for name in ("date", "commit", "device", "load_average")},
+        "reruns": given.reruns, "start_mb": round(start),
         "warm_mb": round(before), "end_mb": round(after), "grown_mb": round(more, 1), "largest_mb": round(max(memory)),
         "processor": round(busy / given.reruns, 3), "visitors": given.visitors,
         "mb_per_visitor": round(float(np.polyfit(range(len(visits)), visits, 1)[0]), 2),

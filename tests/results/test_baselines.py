@@ -40,10 +40,10 @@ def test_few_events_lie_between_popularity_and_the_whole_history(tiny: Tiny) -> 
 
 def test_the_command_prints_a_line_a_length(tiny: Tiny, capsys: pytest.CaptureFixture[str]) -> None:
     run = str(tiny[2].path)
-    assert main(["evaluate", run, "--last", "0,1,2", "--protocols", "full"]) == 0
+    assert main(["evaluate", run, "--last-events", "0,1,2", "--protocols", "full"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4 and lines[1].startswith("0 ") and "to" in lines[3]
-    for words in (["--last", "-1"], ["--last", "few"], ["--last", "1", "--json"]):
+    for words in (["--last-events", "-1"], ["--last-events", "few"], ["--last-events", "1", "--json"]):
         assert main(["evaluate", run, *words]) == 2
 
 

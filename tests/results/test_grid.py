@@ -11,7 +11,7 @@ from elastic_core.commands import main
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_TUNED, CHOSEN, GRID, grid_point, recipe
-from elastic_core.results.grid import COLUMNS, FILE, grid_folder, read_outcomes, train_grid
+from elastic_core.results.grid import COLUMNS, FILE, VALID, grid_folder, read_outcomes, train_grid
 from elastic_core.results.reproduce import planned_runs
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
@@ -32,7 +32,7 @@ def best_outcome(outcomes: pd.DataFrame, model: str) -> str | None:
     if mine["data_hash"].nunique() > 1:
         raise InputError(f"the trainings of {model} were judged on different data; no best of them can be named")
     mine = mine.assign(place=mine["point"].map({point: place for place, point in enumerate(GRID)}))
-    mine = mine.sort_values(["valid", "place"], ascending=[False, True])
+    mine = mine.sort_values([VALID, "place"], ascending=[False, True])
     return str(mine["point"].iloc[0]) if len(mine) else None
 
 
@@ -51,10 +51,10 @@ def test_every_point_is_trained_once_and_kept_as_validation_saw_it(small_world: 
     for each in found.itertuples():
         run = Run(grid_folder(tmp_path, "sasrec", each.point))
         epochs = {row["epoch"]: row["valid"]["NDCG@10"] for row in run.events("epoch")}
-        assert each.valid == epochs[each.best_epoch] == max(epochs.values()) and each.epochs == len(epochs)
+        assert found.loc[each.Index, VALID] == epochs[each.best_epoch] == max(epochs.values()) and each.epochs == len(epochs)
         assert run.config.model.dropout == float(each.point.split("-")[1])
     chosen = best_outcome(found, "sasrec")
-    assert found.loc[found["point"] == chosen, "valid"].tolist() == [found["valid"].max()]
+    assert found.loc[found["point"] == chosen, VALID].tolist() == [found[VALID].max()]
     assert best_outcome(found, "other") is None
     before = (tmp_path / FILE).read_text()
     assert train_grid("sasrec", small_world, tmp_path, config=small) and (tmp_path / FILE).read_text() == before

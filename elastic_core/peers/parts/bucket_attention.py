@@ -129,7 +129,7 @@ class BucketAttention(nn.Module):
 
     def __init__(self, config: Any) -> None:
         super().__init__()
-        self.heads, self.window, self.p = config.heads, config.reach, config.dropout
+        self.heads, self.window, self.p = config.heads, config.window, config.dropout
         self.query, self.value, self.output = (nn.Linear(config.width, config.width) for _ in range(3))
 
     def shared(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -159,6 +159,6 @@ class BucketAttention(nn.Module):
 
 def kept(columns: int, config: Any, rounds: int) -> int:
     """Numbers per event that `attend` keeps for the backward pass, from above."""
-    chunk = chunk_size(columns, config.reach)
+    chunk = chunk_size(columns, config.window)
     padded = -(-columns // chunk) * chunk / columns
     return math.ceil(padded * rounds * (9 * config.width + config.heads * 2 * chunk * (5 if rounds == 1 else 7)))

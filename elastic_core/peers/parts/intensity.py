@@ -137,19 +137,19 @@ class Modulated(Recommender):
 
     config: ModulatedConfig
     marks: Tensor
-    usual: Tensor
+    mean_interval: Tensor
 
     def __init__(self, config: ModulatedConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.register_buffer("marks", torch.tensor(named_marks(catalog)[1]), persistent=False)
-        self.register_buffer("usual", torch.tensor(1.0))  # the mean interval, on its logarithmic scale
+        self.register_buffer("mean_interval", torch.tensor(1.0))  # the mean interval, on its logarithmic scale
 
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
         """Learns what a usual interval is."""
         after, ended = self._intervals(batch)
         if ended.any():
-            self.usual += rate * (after[ended].mean() - self.usual)
+            self.mean_interval += rate * (after[ended].mean() - self.mean_interval)
 
     def auxiliary_weights(self) -> dict[str, float]:
         return {"ctreg": self.config.ctreg_weight} if self.config.ctreg_weight else {}
@@ -185,13 +185,13 @@ class Modulated(Recommender):
         """From every event to the one after it, on the logarithmic scale: `[B, N - 1]`, and where both are there."""
         ended = batch.real[:, :-1] & batch.real[:, 1:]
         if batch.times is None:
-            return self.usual.expand(ended.shape), torch.zeros_like(ended)
+            return self.mean_interval.expand(ended.shape), torch.zeros_like(ended)
         seconds = (batch.times[:, 1:] - batch.times[:, :-1]).clamp_min(0)  # whole numbers: nothing is lost before the logarithm
-        return (seconds.to(self.usual.dtype) / TIME_UNIT).log1p(), ended
+        return (seconds.to(self.mean_interval.dtype) / TIME_UNIT).log1p(), ended
 
     def _clock(self, batch: Batch) -> Clock:
         after, ended = self._intervals(batch)
-        after = torch.where(ended, after / self.usual.clamp_min(LEAST_USUAL), 1.0)
+        after = torch.where(ended, after / self.mean_interval.clamp_min(LEAST_USUAL), 1.0)
         edge = after.new_ones(len(after), 1)
         ended = functional.pad(ended, (0, 1))
         return Clock(self.marks[batch.items], torch.cat([edge, after], 1), torch.cat([after, edge], 1), ended)

@@ -188,12 +188,12 @@ def _gauged(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
         genres = f", genres with {mean['genres']:.2f} (shuffled {mean['genres_shuffled']:.2f})"
     start = (
         f"a random quarter of a history finds {mean['quarter']:.0%} of the person’s experts again, a stranger’s "
-        f"{mean['quarter_stranger']:.0%} ({rows[0].people:,} people). Experts tell log length with R² {mean['length']:.2f} "
+        f"{mean['quarter_stranger']:.0%} ({rows[0].users:,} people). Experts tell log length with R² {mean['length']:.2f} "
         f"(popularity {mean['length_popularity']:.2f}){genres}"
     )
-    over_people = 1.96 / math.sqrt(rows[0].people)  # a difference of two shares has a standard deviation of 1 at most
+    over_people = 1.96 / math.sqrt(rows[0].users)  # a difference of two shares has a standard deviation of 1 at most
     ahead = [row.quarter - row.quarter_stranger for row in rows]
-    return _finding(start, "beyond the stranger", ahead, over_people, NONE, group, where, rows, rows[0].people)
+    return _finding(start, "beyond the stranger", ahead, over_people, NONE, group, where, rows, rows[0].users)
 
 
 def _finding(

@@ -5,7 +5,7 @@ the interests with slot weights s, and s · W_O W_V2 p is added to the stream (f
 left out). Averaged over the people who retrieve it, without what the feed-forward layers and the aggregation make of it, then
 centred and scaled as the final layer norm does, but for its division by the length of the state, and multiplied with the item
 table. A relative score: its order over items means something, its size does not. Where a loss asks experts to stand for items
-(slots/standing.py), direct is what the expert stands for: its own log-probabilities, centred.
+(slots/item_distribution.py), direct is what the expert stands for: its own log-probabilities, centred.
 
 **Measured.** Score of every item with the expert less its score without it, for each person who retrieves it; an item's place
 counts only relative to the person's other items, so each person's mean over items is taken off. Then the mean over people.

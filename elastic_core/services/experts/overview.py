@@ -47,12 +47,12 @@ class Survey:
         return self.of_people.genres
 
     @property
-    def side(self) -> int:
+    def n_subkeys(self) -> int:
         return int(self.halves.shape[2])
 
     @property
     def size(self) -> int:
-        return self.side**2
+        return self.n_subkeys**2
 
     @property
     def band(self) -> tuple[int, int]:
@@ -62,7 +62,7 @@ class Survey:
         """Return row and column. Raises InputError for a number that is no expert."""
         if not 0 <= expert < self.size:
             raise InputError(f"there is no expert {expert}: there are 0 to {self.size - 1}")
-        return expert // self.side, expert % self.side
+        return expert // self.n_subkeys, expert % self.n_subkeys
 
     def scores(self, expert: int) -> np.ndarray:
         """Return the score of every person, float32 [U]."""
@@ -134,7 +134,7 @@ def survey(of: EvaluationContext) -> Survey:
 def expert_table(found: Survey) -> pd.DataFrame:
     """Tell all experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
     traffic = found.traffic
-    frame = expert_grid(found.side).assign(
+    frame = expert_grid(found.n_subkeys).assign(
         load=traffic.load,
         status=found.status(),
         traffic=traffic.traffic / max(traffic.traffic.sum(), 1e-12),

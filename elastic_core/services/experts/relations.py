@@ -15,7 +15,9 @@ def cosine_table(survey: Survey, model: Recommender, expert: int) -> pd.DataFram
     """Compare all experts: expert, row, column, load, status, cosine of its vector with this expert's."""
     values = memory_of(model).expert_values().detach().float()
     vectors = torch.nn.functional.normalize(values, dim=-1).numpy()
-    return expert_grid(survey.side).assign(load=survey.traffic.load, status=survey.status(), cosine=vectors @ vectors[expert])
+    return expert_grid(survey.n_subkeys).assign(
+        load=survey.traffic.load, status=survey.status(), cosine=vectors @ vectors[expert]
+    )
 
 
 def same_line(every: pd.DataFrame, expert: int, line: str) -> pd.DataFrame:
@@ -57,6 +59,6 @@ def retrieved_together(traffic: Routing, expert: int, top: int = 8) -> pd.DataFr
 def line_loads(survey: Survey, expert: int) -> dict[str, float]:
     """Say what its row and its column do: loads summed over the line, and what an even share would be."""
     row, column = survey.place(expert)
-    grid = survey.traffic.load.reshape(survey.side, survey.side)
-    even = survey.traffic.experts.size / survey.side
+    grid = survey.traffic.load.reshape(survey.n_subkeys, survey.n_subkeys)
+    even = survey.traffic.experts.size / survey.n_subkeys
     return {"row": float(grid[row].sum()), "column": float(grid[:, column].sum()), "even": even}

@@ -54,10 +54,10 @@ class Check(NamedTuple):
 
 @torch.inference_mode()
 def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
-    """Queries `[n, d]`, each searched twice: by halves, and against all side² full keys of width d, in double precision, of which
-    so many rows of the grid are written out at a time as fit."""
+    """Queries `[n, d]`, each searched twice: by halves, and against all K = n_subkeys² full keys of width d, in double precision,
+    of which so many rows of the grid are written out at a time as fit."""
     twin, queries = copy.deepcopy(keys).double(), queries.double()
-    side, step, (rows, columns), comparable = twin.side, max(WRITTEN // twin.side, 1), twin.sub_keys, queries
+    n_subkeys, step, (rows, columns), comparable = twin.n_subkeys, max(WRITTEN // twin.n_subkeys, 1), twin.sub_keys, queries
     if twin.log_temperature is not None:
         rows, columns = functional.normalize(twin.sub_keys, dim=-1)
         comparable = (functional.normalize(queries.unflatten(-1, (2, -1)), dim=-1) * twin.log_temperature.exp()).flatten(-2)
@@ -65,14 +65,14 @@ def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
     @functools.lru_cache(maxsize=1)
     def written(row: int) -> Tensor:  # the time that it takes counts only where one block does not hold them all
         block = rows[row : row + step]
-        return torch.cat([block.repeat_interleave(side, dim=0), columns.repeat(len(block), 1)], dim=-1)
+        return torch.cat([block.repeat_interleave(n_subkeys, dim=0), columns.repeat(len(block), 1)], dim=-1)
 
     def by_all() -> Keys:
         blocks = []
-        for row in range(0, side, step):
+        for row in range(0, n_subkeys, step):
             every = comparable @ written(row).T
             experts = every.topk(min(k, every.shape[1]), dim=-1)
-            blocks.append((experts.indices + row * side, experts.values))
+            blocks.append((experts.indices + row * n_subkeys, experts.values))
         indices, scores = (torch.cat(each, dim=-1) for each in zip(*blocks, strict=True))
         best = scores.topk(k, dim=-1)
         return Keys(indices.gather(-1, best.indices), best.values)
@@ -80,7 +80,7 @@ def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
     (fast, product_seconds), (flat, flat_seconds) = _time_call(lambda: top_pairs(twin(queries), k)), _time_call(by_all)
     experts = fast.indices.sort(-1).values
     same = (experts == flat.indices.sort(-1).values).all(-1)
-    reached = torch.cat([rows[fast.indices // side], columns[fast.indices % side]], dim=-1)  # and what they really score:
+    reached = torch.cat([rows[fast.indices // n_subkeys], columns[fast.indices % n_subkeys]], dim=-1)  # what they score:
     scores = torch.einsum("nkd,nd->nk", reached, comparable).sort(-1, descending=True).values
     equal = ((scores - flat.scores).abs() < TIE * (1 + flat.scores.abs())).all(-1) & (experts.diff(dim=-1) > 0).all(-1)
     return Check(len(queries), int((same & equal).sum()), int((~same & equal).sum()), product_seconds, flat_seconds)
@@ -99,12 +99,12 @@ def _time_call(act: Callable[[], Result]) -> tuple[Result, float]:
 def rotate_toy(width: int, k: int) -> str:
     """Say from where on the halves save time here: for every K, milliseconds of `TURN_QUERIES` queries both ways."""
     rows, queries, first = [], random_queries(width, TURN_QUERIES, seed=0), None
-    for side in (side for side in TURN_SIDES if side >= k):
-        keys = random_lesson(side, width, k, seed=0).keys
+    for n_subkeys in (n_subkeys for n_subkeys in TURN_SIDES if n_subkeys >= k):
+        keys = random_lesson(n_subkeys, width, k, seed=0).keys
         checks = [check_search(keys, k, queries) for _ in range(3)]
         halves, flat = min(each.product_seconds for each in checks), min(each.flat_seconds for each in checks)
-        first = None if halves >= flat else first or side**2
-        rows.append(f"{side**2:,}: {1e3 * halves:.2f} and {1e3 * flat:.2f} ms")
+        first = None if halves >= flat else first or n_subkeys**2
+        rows.append(f"{n_subkeys**2:,}: {1e3 * halves:.2f} and {1e3 * flat:.2f} ms")
     where = f"here halves win from K = {first:,} on" if first else "here halves win at no such K"
     return f"Searching by halves has a fixed cost, sorting and gathering; {where} ({'; '.join(rows)})."
 

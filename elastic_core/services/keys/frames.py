@@ -19,7 +19,7 @@ def search_frames(lesson: Lesson) -> dict[str, Any]:
     score, share of all weights; their `vectors`, none where the experts are not written out; `counts`."""
     pairs = lesson.candidates.rename(columns=PAIR)[[*PAIR.values()]]
     return {
-        "side": lesson.side, "width": lesson.width, "k": lesson.k,
+        "side": lesson.n_subkeys, "width": lesson.width, "k": lesson.k,
         "query": lesson.query.unflatten(0, (2, -1)).tolist(), "scores": lesson.halves.tolist(),
         "order": [pairs[name].unique().tolist() for name in NAMES],
         "pairs": pairs.assign(place=pairs["place"].fillna(0).astype(int)).to_dict("records"),
@@ -30,8 +30,8 @@ def search_frames(lesson: Lesson) -> dict[str, Any]:
 
 def count_scores(lesson: Lesson) -> dict[str, int]:
     """What one search costs, by halves and one by one; sorting is left out of both."""
-    pairs = len(candidate_ranks(lesson.k, lesson.side))
+    pairs = len(candidate_ranks(lesson.k, lesson.n_subkeys))
     return {
-        "short": 2 * lesson.side, "multiplications": lesson.side * lesson.width, "pairs": pairs,
-        "long": lesson.side**2, "long_multiplications": lesson.side**2 * lesson.width,
+        "short": 2 * lesson.n_subkeys, "multiplications": lesson.n_subkeys * lesson.width, "pairs": pairs,
+        "long": lesson.n_subkeys**2, "long_multiplications": lesson.n_subkeys**2 * lesson.width,
     }  # fmt: skip

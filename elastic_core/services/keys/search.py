@@ -33,14 +33,14 @@ class Lesson:
     """One query `[d]`, the keys that it meets, and every step of the search as a table, computed once."""
 
     keys: ProductKeys
-    values: Tensor  # [side², d]
+    values: Tensor  # [n_subkeys², d]
     query: Tensor
     k: int
     kind: str = "softmax"  # the gate, or `VOTE`
 
     @property
-    def side(self) -> int:
-        return self.keys.side
+    def n_subkeys(self) -> int:
+        return self.keys.n_subkeys
 
     @property
     def width(self) -> int:
@@ -49,7 +49,7 @@ class Lesson:
     @cached_property
     @torch.no_grad()
     def halves(self) -> Tensor:
-        """Return the half scores, `[2, side]`."""
+        """Return the half scores, `[2, n_subkeys]`."""
         return self.keys(self.query[None])[0]
 
     @cached_property
@@ -68,7 +68,7 @@ class Lesson:
     def half_scores(self) -> pd.DataFrame:
         """Steps 2 and 3. One row per half and sub-key: its score, its rank from 1, whether it stays."""
         ranks = self.halves.argsort(stable=True, dim=-1, descending=True).argsort(dim=-1) + 1
-        table = pd.DataFrame({"half": np.repeat(NAMES, self.side), "sub_key": np.tile(np.arange(self.side), 2)})
+        table = pd.DataFrame({"half": np.repeat(NAMES, self.n_subkeys), "sub_key": np.tile(np.arange(self.n_subkeys), 2)})
         table["score"], table["rank"] = self.halves.flatten().tolist(), ranks.flatten().tolist()
         return table.assign(kept=table["rank"] <= self.k)
 
@@ -80,7 +80,7 @@ class Lesson:
         i, j = np.indices((order.shape[1], order.shape[1])).reshape(2, -1)
         table = pd.DataFrame({"rank_row": i + 1, "rank_column": j + 1, "ranks_product": (i + 1) * (j + 1)})
         table["row"], table["column"] = order[0, i], order[1, j]
-        table["expert"] = table["row"] * self.side + table["column"]
+        table["expert"] = table["row"] * self.n_subkeys + table["column"]
         table["row_score"], table["column_score"] = scores[0, i], scores[1, j]
         table["score"] = table["row_score"] + table["column_score"]
         places = dict(zip(self.winners.indices.tolist(), range(1, self.k + 1), strict=True))
@@ -90,7 +90,7 @@ class Lesson:
     def gathered(self) -> pd.DataFrame:
         """Steps 6 and 7. One row per winner: where it stands, its score, its weight and its share of all weights."""
         table = pd.DataFrame({"place": range(1, self.k + 1), "expert": self.winners.indices.tolist()})
-        table["row"], table["column"] = table["expert"] // self.side, table["expert"] % self.side
+        table["row"], table["column"] = table["expert"] // self.n_subkeys, table["expert"] % self.n_subkeys
         table["score"], table["weight"] = self.winners.scores.tolist(), self.weights.tolist()
         return table.assign(share=(self.weights / self.weights.sum()).tolist())
 
@@ -137,14 +137,14 @@ def has_votes(model: Recommender) -> bool:
 
 
 @torch.no_grad()
-def random_lesson(side: int, width: int, k: int, seed: int) -> Lesson:
+def random_lesson(n_subkeys: int, width: int, k: int, seed: int) -> Lesson:
     """A random query and random sub-keys, drawn as a fresh memory draws them. The same seed gives the same lesson.
 
     A memory of more than 256 × 256 has no vectors here: the search never looks at them."""
     generator = torch.Generator().manual_seed(seed)
-    keys = ProductKeys(width, side)
+    keys = ProductKeys(width, n_subkeys)
     keys.sub_keys.copy_(torch.rand(keys.sub_keys.shape, generator=generator) * 2 - 1)
-    written = side * side if side <= LARGEST_WRITTEN else 0
+    written = n_subkeys * n_subkeys if n_subkeys <= LARGEST_WRITTEN else 0
     values = torch.randn(written, width, generator=generator) * width**-0.5
     query = torch.randn(width, generator=generator)
     return Lesson(keys, values, query, k)
@@ -157,7 +157,7 @@ def lesson_of_angles(first: int, second: int, k: int) -> Lesson:
     generator = torch.Generator().manual_seed(0)
     keys = ProductKeys(4, len(TOY_DEGREES[0]), cosine=False)
     keys.sub_keys.copy_(angles_to_vectors(TOY_DEGREES))
-    values = (torch.randn(keys.side**2, 4, generator=generator) * 0.5).round(decimals=1)
+    values = (torch.randn(keys.n_subkeys**2, 4, generator=generator) * 0.5).round(decimals=1)
     return Lesson(keys, values, angles_to_vectors([first, second]).flatten(), k)
 
 

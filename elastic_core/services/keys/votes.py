@@ -80,9 +80,9 @@ def vote_sums(retrieved: Retrieved) -> pd.DataFrame:
     `place` from 1, `expert`, `events` that voted for it, `votes` (part of all), `usual` (its part of everybody's votes) and
     `weight`, its gate; experts are in the order of votes - usual. A history that asks for
     fewer than k experts gets the newest event's next best beside them, without votes."""
-    assert retrieved.ballots is not None and retrieved.ballots.usual is not None
+    assert retrieved.ballots is not None and retrieved.ballots.mean_vote_share is not None
     numbers = retrieved.experts[0].tolist()
-    mean_share = retrieved.ballots.usual[retrieved.experts[0]].tolist()
+    mean_share = retrieved.ballots.mean_vote_share[retrieved.experts[0]].tolist()
     table = pd.DataFrame({"place": [*range(1, len(numbers) + 1), None], "expert": [*numbers, None]}, dtype="Int64")
     sums = vote_table(retrieved, 0).groupby("row").agg(events=("event", "nunique"), votes=("votes", "sum"))
     return table.join(sums.reindex(table.index, fill_value=0)).assign(

@@ -65,7 +65,7 @@ def _trace_votes(
     rows = [list(zip(*pair, strict=True)) for pair in zip(experts.tolist(), shares.tolist(), strict=True)]
     unread = prediction.n_events - n_read
     by_event = [[] if index is None or index < unread else rows[index - unread] for index in indices]
-    every, mean_vote_share = retrieved.votes, retrieved.ballots.usual
+    every, mean_vote_share = retrieved.votes, retrieved.ballots.mean_vote_share
     vote_share = None if every is None else every[0, prediction.experts].numpy()
     return by_event, vote_share, None if mean_vote_share is None else mean_vote_share[prediction.experts].numpy()
 

@@ -20,7 +20,7 @@ from elastic_core.services.speed.costs import LABELS
 
 MEASURED, SHIPPED = "measured now", "shipped measurement"
 Shape = tuple[str, int, int, int, int]
-SHAPE = ["device", "threads", "width", "k", "side"]  # of a `Shape`
+SHAPE = ["device", "threads", "width", "k", "n_subkeys"]  # of a `Shape`
 TIMES = {"ms": "by the clock", "processor": "of the processor"}
 
 
@@ -46,9 +46,9 @@ def per_history(rows: pd.DataFrame) -> pd.DataFrame:
         "length": rows["length"].astype(int), "batch": rows["batch"].astype(int),
         "ms": 1e3 * rows["seconds"] / per_batch, "low": 1e3 * rows["seconds_low"] / per_batch,
         "high": 1e3 * rows["seconds_high"] / per_batch, "processor": 1e3 * rows["processor"] / per_batch,
-        "memory": rows["peak"].astype(float) / per_batch / 1e6, "rounds": rows["rounds"].astype(int),
-        **{name: rows[name].astype(int) for name in ("threads", "width", "k", "side")},
-        **{name: rows[name] for name in ("load", "device", "torch", "commit", "date")},
+        "memory": rows["peak_bytes"].astype(float) / per_batch / 1e6, "rounds": rows["rounds"].astype(int),
+        **{name: rows[name].astype(int) for name in ("threads", "width", "k", "n_subkeys")},
+        "load": rows["load_average"], **{name: rows[name] for name in ("device", "torch", "commit", "date")},
     })  # fmt: skip
 
 
@@ -107,8 +107,8 @@ def list_shapes(table: pd.DataFrame) -> list[Shape]:
 
 def shape_name(shape: Shape) -> str:
     """`cpu (x86_64, 2 cores), 1 thread, 64 numbers an item, 8 of 256 experts`."""
-    device, threads, width, k, side = shape
-    return f"{device}, {threads} thread{'s' if threads > 1 else ''}, {width} numbers an item, {k} of {side**2:,} experts"
+    device, threads, width, k, n_subkeys = shape
+    return f"{device}, {threads} thread{'s' if threads > 1 else ''}, {width} numbers an item, {k} of {n_subkeys**2:,} experts"
 
 
 def shape_text(table: pd.DataFrame) -> str:

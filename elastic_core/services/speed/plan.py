@@ -19,22 +19,22 @@ class Plan:
     threads: int = 1
     repeats: int = 7
     k: int = 8
-    side: int = 16
+    n_subkeys: int = 16
     width: int = 64
 
     def __post_init__(self) -> None:
-        counts = (*self.lengths, self.histories, self.threads, self.repeats, self.k, self.side, self.width)
+        counts = (*self.lengths, self.histories, self.threads, self.repeats, self.k, self.n_subkeys, self.width)
         if not all(type(n) is int and n < MOST for n in counts) or not all(isinstance(name, str) for name in self.systems):
             raise InputError("a measurement is described by names of systems and whole numbers")
         if not self.lengths or not all(2 <= n <= 65_536 for n in self.lengths):
             raise InputError("choose at least one length between 2 and 65,536")
         if not self.systems or set(self.systems) - set(all_systems()):
             raise InputError(f"choose systems among {', '.join(all_systems())}")
-        if min(self.histories, self.threads, self.repeats, self.k) < 1 or self.side < 2 or self.k > self.side**2:
+        if min(self.histories, self.threads, self.repeats, self.k) < 1 or self.n_subkeys < 2 or self.k > self.n_subkeys**2:
             raise InputError("histories, threads, repeats and k must be at least 1, √K at least 2, and k at most K")
 
     def setting(self, length: int) -> Setting:
-        return Setting(length=length, batch=self.histories, k=self.k, side=self.side, width=self.width)
+        return Setting(length=length, batch=self.histories, k=self.k, n_subkeys=self.n_subkeys, width=self.width)
 
     def fits(self, system: str, length: int) -> bool:
         """Eager attention is left out where its score matrices would fill the machine."""

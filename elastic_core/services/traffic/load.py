@@ -34,7 +34,7 @@ class Traffic(NamedTuple):
         return len(self.experts)
 
     @property
-    def side(self) -> int:
+    def n_subkeys(self) -> int:
         return round(self.size**0.5)
 
     @property
@@ -85,8 +85,8 @@ def count_holders(load: np.ndarray, share: float) -> int:
 
 def by_marginals(load: np.ndarray) -> float:
     """Share of the variance of the load that row load times column load accounts for (squared correlation)."""
-    side = round(len(load) ** 0.5)
-    grid = load.reshape(side, side)
+    n_subkeys = round(len(load) ** 0.5)
+    grid = load.reshape(n_subkeys, n_subkeys)
     fitted = np.outer(grid.sum(1), grid.sum(0)).ravel()
     return float(np.corrcoef(load, fitted)[0, 1] ** 2) if load.std() > 0 and fitted.std() > 0 else 0.0
 
@@ -128,20 +128,20 @@ def compare_with_random_router(now: Traffic, draws: int = 200) -> UsageReport:
         null = now._replace(experts=experts)
         load = null.load
         ordered.append(np.sort(load)[::-1].astype(np.float32))
-        lines.append(_lines(load.reshape(now.side, now.side)))
+        lines.append(_lines(load.reshape(now.n_subkeys, now.n_subkeys)))
         loads.append(load[:: max(now.size // 4096, 1)])
         rows.append(health_of(null))
     frame, mean, load = pd.DataFrame(rows), np.mean(ordered, axis=0, dtype=float), now.load
     exact = binomial_load_limits(now.people, now.experts.shape[1], now.size)
     each, line = exact if (now.weights == 1).all() else limits_of(np.stack(loads)), limits_of(np.stack(lines))
-    state, cells = load_status(load, each), load.reshape(now.side, now.side)
-    halves, keys, line_loads = np.repeat(["row", "column"], now.side), np.tile(np.arange(now.side), 2), _lines(cells)
+    state, cells = load_status(load, each), load.reshape(now.n_subkeys, now.n_subkeys)
+    halves, keys, line_loads = np.repeat(["row", "column"], now.n_subkeys), np.tile(np.arange(now.n_subkeys), 2), _lines(cells)
     sides = pd.DataFrame(
         {"half": halves, "key": keys, "load": line_loads, "dead": _lines(cells == 0), "state": load_status(line_loads, line)}
     )
     return UsageReport(
         now=now,
-        experts=expert_grid(now.side).assign(load=load, share=load / load.sum(), times=load / now.even, state=state),
+        experts=expert_grid(now.n_subkeys).assign(load=load, share=load / load.sum(), times=load / now.even, state=state),
         sides=sides,
         each=each,
         line=line,

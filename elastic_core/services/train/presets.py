@@ -26,15 +26,15 @@ class Budget(NamedTuple):
 class Setting(NamedTuple):
     """One field of a configuration, as a form needs it. `kind`: int, float, bool, choice or text."""
 
-    key: str  # model.side, train.seed, …
+    key: str  # model.n_subkeys, train.seed, …
     kind: "Kind"
     value: Any
     choices: tuple[Any, ...] = ()
 
 
-USUAL = {"width": 64, "layers": 2, "dropout": 0.2, "side": 16, "k": 8}
+USUAL = {"width": 64, "layers": 2, "dropout": 0.2, "n_subkeys": 16, "k": 8}
 BUDGETS = (
-    Budget("30 s", 0.5, {"length": 32, "width": 32, "layers": 2, "dropout": 0.1, "side": 8, "k": 4}, 16),
+    Budget("30 s", 0.5, {"length": 32, "width": 32, "layers": 2, "dropout": 0.1, "n_subkeys": 8, "k": 4}, 16),
     Budget("2 min", 2.0, {"length": 50, **USUAL}, 25),
     Budget("5 min", 5.0, {"length": 100, **USUAL}, 50),
     Budget("20 min", 20.0, {"length": 512, **USUAL}, 128),
@@ -79,8 +79,8 @@ def _variant_label(label: str, known: tuple[Found, ...], name: str, what: str) -
 def size_text(config: RunConfig) -> str:
     """How large the model is, in one line: the time that is chosen decides it, too."""
     model, parts = config.model, list[str]()
-    if hasattr(model, "side") and hasattr(model, "k"):
-        parts.append(f"{model.side**2:,} experts, {model.k} for each person")
+    if hasattr(model, "n_subkeys") and hasattr(model, "k"):
+        parts.append(f"{model.n_subkeys**2:,} experts, {model.k} for each person")
     if models.model_class(model.name).objective:
         parts.append(f"width {model.width}")
     return ", ".join([*parts, f"the latest {model.length} events"])
@@ -88,7 +88,7 @@ def size_text(config: RunConfig) -> str:
 
 def longer_budget(config: RunConfig, length: float) -> str:
     """The first time whose preset reads at least `length` events, where this model finds experts and reads fewer."""
-    reads = hasattr(config.model, "side") and config.model.length < length
+    reads = hasattr(config.model, "n_subkeys") and config.model.length < length
     return next((b.name for b in BUDGETS if reads and b.shape["length"] >= length), "")
 
 
@@ -136,7 +136,7 @@ def form_settings(config: RunConfig, section: Literal["model", "objective", "tra
 
 
 def changed_config(config: RunConfig, values: dict[str, Any]) -> RunConfig:
-    """A copy with fields such as `model.side` replaced. Raises InputError with one sentence if it cannot work."""
+    """A copy with fields such as `model.n_subkeys` replaced. Raises InputError with one sentence if it cannot work."""
     named = config.replaced({key: value for key, value in values.items() if key in RENAMES})
     lost = {path for path, _, value in config.differences(named) if value is None}  # settings that the newly named have not
     made = named.replaced({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
@@ -146,7 +146,7 @@ def changed_config(config: RunConfig, values: dict[str, Any]) -> RunConfig:
 
 
 def config_differences(one: RunConfig, other: RunConfig) -> list[str]:
-    """`model.side: 16 → 32`, … : what sets two configurations apart."""
+    """`model.n_subkeys: 16 → 32`, … : what sets two configurations apart."""
     return [
         f"{path}: {' → '.join('absent' if value is None else str(value) for value in values)}"
         for path, *values in one.differences(other)

@@ -18,7 +18,7 @@ from elastic_core.core.contract import Retrieved
 from elastic_core.core.elastic import SharedInterests, WithMemory
 
 
-class Standing(nn.Module):
+class ItemDistribution(nn.Module):
     """Experts `[..., d]` → vectors in item space, and the normalisers of their distributions."""
 
     def __init__(self, width: int) -> None:
@@ -61,11 +61,15 @@ def values_of(model: WithMemory, found: Retrieved) -> Tensor:
     return found.interests if isinstance(model.memories[0], SharedInterests) else model.experts_at(found.experts)
 
 
-class WithStanding(WithMemory):
+class WithItemDistributions(WithMemory):
     """A model whose experts stand for items."""
 
-    standing: Standing | None
+    item_distribution: ItemDistribution | None
 
     @torch.no_grad()
     def stands_for(self, experts: Tensor) -> Tensor | None:
-        return self.standing.log_probabilities(self, experts) if self.standing is not None and self.retrieves else None
+        return (
+            self.item_distribution.log_probabilities(self, experts)
+            if self.item_distribution is not None and self.retrieves
+            else None
+        )
