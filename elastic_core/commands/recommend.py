@@ -188,9 +188,7 @@ def write_everybody(arguments: Namespace) -> int:
     for option, ids in (("--exclude", exclude), ("--only", only or [])):
         if unknown := ranker.find_items(ids)[1]:
             print_note(f"Note: the run does not know {unknown:,} of the {len(ids):,} ids of {option}.")
-    chunks = ranker.recommend_chunks(
-        k=arguments.top, exclude=exclude, only=only, before_test=arguments.before_test
-    )
+    chunks = ranker.recommend_chunks(k=arguments.top, exclude=exclude, only=only, before_test=arguments.before_test)
     short = Counter[str]()  # lists with nothing in them, with less than was wanted, or without a history behind them
     users = write_lists(arguments.out, count_short_lists(show_progress(chunks, data.histories.n_users), short))
     print_note(f"{users:,} people's lists are in {arguments.out}")
