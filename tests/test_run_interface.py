@@ -229,7 +229,7 @@ def test_commands_name_the_protocol_that_fits_the_data_first_and_lists_follow_it
     monkeypatch.chdir(tmp_path)
     rows = [f"c{u},sku-{(u + n % 2 * 7) % 30},{n}" for u in range(90) for n in range(10)]
     Path("shop.csv").write_text("\n".join(["user,item,time", *rows]))
-    small = ["--recipe=toy", "--set=data.source=shop.csv", "--set=train.epochs=3", "--set=model.repeats=true", "--out=run"]
+    small = ["--recipe=toy", "--set=data.source=shop.csv", "--set=train.epochs=3", "--set=model.repeat_bias=true", "--out=run"]
     assert main(["train", *small]) == 0
     assert "protocol full-seen)" in capsys.readouterr().err
     assert main(["evaluate", "run", "--metrics=HR@10"]) == 0

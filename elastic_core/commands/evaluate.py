@@ -61,11 +61,11 @@ def run(arguments: Namespace) -> int:
     for name, known in [(n, NAMES) for n in arguments.metrics] + [(n, PROTOCOLS) for n in arguments.protocols]:
         if name not in known:
             raise InputError(f"unknown {'metric' if known is NAMES else 'protocol'} {name!r}; known are {', '.join(known)}")
-    if arguments.people < 0 or (arguments.people and arguments.split == "test"):
-        raise InputError("--people takes a number of people and goes with --split valid: a test is of everybody")
+    if arguments.users < 0 or (arguments.users and arguments.split == "test"):
+        raise InputError("--users takes a number of people and goes with --split valid: a test is of everybody")
     run, loaded = find_run(arguments.run_name), None
     arguments.protocols = sorted(arguments.protocols, key=lambda protocol: protocol != run.protocol)  # first the one that fits
-    if arguments.last:
+    if arguments.last_events:
         return known_a_little(arguments)
     device = find_device(arguments.device)
     if arguments.store:
