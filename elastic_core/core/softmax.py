@@ -25,7 +25,7 @@ def full_softmax(states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met:
     """Cross-entropy of the next item over all items (Eq. 9), summed. states `[M, D]`, targets `[M]` in 1 … n_items; column 0
     (padding) takes no part.
 
-    `met` is what each row had met, for a scorer that knows what that adds (`Scorer.again`). Eq. 10 of the paper prints
+    `met` is what each row had met, for a scorer that knows what that adds (`Scorer.repeat_bias`). Eq. 10 of the paper prints
     y·log ŷ + (1-y)(1-log ŷ), which is no cross-entropy; Eq. 9's softmax is what is meant."""
     if scorer.pairs is not None:
         assert isinstance(states, Tensor)  # no mixture

@@ -152,7 +152,7 @@ def test_change_one_thing(root: Path) -> None:
     assert "Changed: model.n_subkeys: 8 → 16" in texts(at.caption)
     well(at.button(key="train_start").click().run())
     before = json.loads((root / DONE / CONFIG).read_text())
-    before["model"]["side"] = 16
+    before["model"]["n_subkeys"] = 16
     assert Trainings(root).list_jobs()[0].config.to_dict() == before
 
 
