@@ -1,7 +1,10 @@
 """The Data page: real cards, an upload from first row to the Train page, and a world whose truth is on the screen."""
 
+import gzip
+import io
 import json
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,6 +87,17 @@ def test_what_a_file_does_not_say_is_asked(opened: Visit) -> None:
     press(app, "Keep these data")
     press(app, "Look at it")
     assert re.search(r"judged by the place it gives to \*\*Book [0-6]\*\*", said(app)) and "How was it read?" in said(app)
+
+
+def test_an_archive_is_read_without_its_torn_part_when_asked(opened: Visit) -> None:
+    lines, packed = ROWS.splitlines(keepends=True), io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a.csv", HEAD + "".join(lines[:36]))
+        archive.writestr("b.csv.gz", gzip.compress((HEAD + "".join(lines[36:])).encode())[:-20])
+    app = upload(opened(PAGE, dat_part="Bring your own"), packed.getvalue(), "books.zip")
+    assert "b.csv.gz is not a complete archive" in app.error[0].value and "--incomplete" not in app.error[0].value
+    press(app, "Read the other files without it")
+    assert not app.error and "b.csv.gz is torn and was left out, as you said" in said(app)
 
 
 def test_a_file_without_times_is_taken_in_its_order(opened: Visit, app_runs: Path) -> None:

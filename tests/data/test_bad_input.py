@@ -85,6 +85,7 @@ KINDS: dict[str, tuple[bytes, str]] = {
     "ods": (zipped({"mimetype": "x"}), "is an OpenDocument file"), "sql": (b"-- MySQL dump 10.13\n", "is an SQL dump"),
     "docx": (zipped({"[Content_Types].xml": "x", "word/a": "x"}), "is an office document"), "orc": (b"ORC\0", "is an ORC file"),
     "html": (b"<!DOCTYPE html><html>", "is a web page or XML"), "lfs": (b"version https://git-lfs.x/v1\n", "is a pointer of Git"),
+    "xml": (b'\xef\xbb\xbf<?xml version="1.0"?>\n<votes>', "is a web page or XML"),
     "xz": (b"\xfd7zXZ\0", "unpack it, and give the table inside"), "bz2": (b"BZh9", "unpack it, and give the table inside"),
     "tar": (bytes(257) + b"ustar", "is a tar archive: unpack it (tar -xf FILE)"),
     "feather": (b"FEA1", "is a Feather file of version 1"),

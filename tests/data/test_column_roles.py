@@ -108,6 +108,7 @@ ASKED = [  # names, a row, what is asked, the rows that the line reads
     ("user,appid,playtime_forever", "{u},{i},{n}", "no column holds times .*say --columns time= if the", ("u", "i", "")),
     ("user_id,item_id,candidate_rank", "{u},{i},{n}", "no column holds times that order a person's events", ("u", "i", "")),
     ("user,item,date", "{u},{i},{d:%H:%M}", r"no column holds times .*'date' holds no moments", ("u", "i", "")),
+    ("user,title,started,stopped,view_offset", "{u},{title},{t},{t}9,{n}", "the time could be started", ("u", "title", "t")),
     ("user_id,item_id,begun,noted", "{u},{i},{d:%Y-%m-%d %H:%M:%S},{d:%Y-%m-%dT%H:%M:%S}", "could be begun .* or noted",
         ("u", "i", "t")),
 ]  # fmt: skip
@@ -135,6 +136,9 @@ ONE_PERSON = {
     "Netflix": "Title,Date\n" + "".join(f'"Film {i}","{datetime.fromtimestamp(t, UTC):%m/%d/%y}"\n' for t, i in SOLO),
     "Goodreads": "Book Id,Title,Author,Date Read\n" + "".join(
         f"{n},Book {n},By {n % 7},{datetime.fromtimestamp(t, UTC):%Y/%m/%d}\n" for n, (t, _) in enumerate(SOLO)),
+    "Discogs": "Catalog#,Artist,Title,Released,release_id,Date Added\n" + "".join(
+        f"C {n},Band {n % 9},Disc {n},{1960 + n % 50},{24_000 + n},{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M:%S}\n"
+        for n, (t, _) in enumerate(SOLO)),
     "scrobbles": "uts,artist,track,track_mbid\n" + "".join(f"{t},Band {i % 9},Song {i},m{i}\n" for t, i in SOLO),
 }  # fmt: skip
 
