@@ -17,7 +17,7 @@ from elastic_core.core.contract import Retrieved
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
-from elastic_core.data.traits import genre_table, trait_table
+from elastic_core.data.item_features import genre_table, trait_table
 from elastic_core.errors import InputError
 from elastic_core.memory.item_clusters import cluster_users
 from elastic_core.memory.routing import route_users
@@ -39,7 +39,7 @@ World = tuple[Recommender, Dataset, Survey]
 @pytest.fixture(scope="module")
 def world(tiny: tuple[Recommender, Dataset, Run]) -> World:
     model, dataset, _ = tiny
-    return model, dataset, overview.survey(EvaluationContext(model, dataset, route_users(model, dataset, "test")))
+    return model, dataset, overview.survey_experts(EvaluationContext(model, dataset, route_users(model, dataset, "test")))
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ def test_every_variant_answers(small_world: Dataset, settings: dict[str, object]
     config = ElasticConfig(length=16, width=16, layers=2, n_subkeys=4, k=3, conv_width=4, **settings)  # type: ignore[arg-type]
     model = models.build(config, small_world.catalog.n_items).eval()
     asked = EvaluationContext(model, small_world, traffic := route_users(model, small_world, "test"))
-    found, expert = overview.survey(asked), int(traffic.load.argmax())
+    found, expert = overview.survey_experts(asked), int(traffic.load.argmax())
     assert len(overview.expert_table(found)) == 16
     people = expert_people.example_users(asked, found, expert)
     assert (people["shares"].str.len() > 0).any() == (config.dispatch == "linear")
@@ -342,7 +342,7 @@ def test_clusters_of_item_vectors_are_dealt_by_what_a_history_has_more_of(world:
 def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
     _, dataset, found = world
     dead = killed(found, busy)
-    assert dead.status()[busy] == "dead" and overview.label(dead, busy).text == "no label"  # type: ignore[union-attr]
+    assert dead.status()[busy] == "dead" and overview.label_expert(dead, busy).text == "no label"  # type: ignore[union-attr]
     low, high = found.band
     drawn = compare_with_random_router(select_traffic(found.traffic, np.ones(found.people, dtype=bool), "people"), draws=400).each
     assert (low, high) == pytest.approx(drawn, abs=1)  # the same band as on the page about traffic, there by simulation

@@ -11,7 +11,7 @@ from elastic_core import models, recipes
 from elastic_core.commands.experts import table_text
 from elastic_core.core.batches import reading_batch
 from elastic_core.data import Dataset, load
-from elastic_core.data.traits import genre_table
+from elastic_core.data.item_features import genre_table
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender, memory_of, tracing

@@ -196,7 +196,7 @@ def test_people_are_found_by_the_ids_of_the_file() -> None:
 def test_the_shelf_survives_a_restart_and_can_be_moved(tmp_path: Path) -> None:
     first = UploadStore(tmp_path / "uploads")
     kept, world = first.keep(outcome()), first.plant(WORLD)
-    assert {k.id for k in UploadStore(tmp_path / "uploads").all()} == {kept.id, world.id}
+    assert {k.id for k in UploadStore(tmp_path / "uploads").list_stored()} == {kept.id, world.id}
     shutil.move(tmp_path / "uploads", tmp_path / "elsewhere")
     moved = UploadStore(tmp_path / "elsewhere").get(kept.id)
     data = load(moved.config)
@@ -210,7 +210,7 @@ def test_the_shelf_survives_a_restart_and_can_be_moved(tmp_path: Path) -> None:
 def test_the_same_rows_are_kept_once(tmp_path: Path) -> None:
     shelf = UploadStore(tmp_path)
     one, two = shelf.keep(outcome()), shelf.keep(outcome(k_core=3), label="again")
-    assert one.id == two.id and len(shelf.all()) == 1 and two.config.k_core == 3 and two.label.startswith("again")
+    assert one.id == two.id and len(shelf.list_stored()) == 1 and two.config.k_core == 3 and two.label.startswith("again")
 
 
 def test_runs_and_trainings_on_data_are_seen_whatever_their_k_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset
-from elastic_core.data.source_catalog import SOURCES, at_hand, gone
+from elastic_core.data.source_catalog import SOURCES, at_hand, is_deleted
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError
 from elastic_core.machine import SPARE, find_device
@@ -133,7 +133,7 @@ def open_items(name: str) -> tuple[Run, Catalog, Recommender]:
         return run, loaded.dataset.catalog, loaded.model
     model, catalog, data = run.model(), run.catalog(), run.config.data
     torch.set_num_threads(1)  # what is asked of it are single histories and events, for as long as the command runs
-    if catalog.titles is None and not gone(data) and (data.source not in SOURCES or at_hand(data.source)):
+    if catalog.titles is None and not is_deleted(data) and (data.source not in SOURCES or at_hand(data.source)):
         with suppress(InputError):
             known = load(data, print_note).catalog
             catalog = known if known.ids.astype(str).tolist() == catalog.ids.astype(str).tolist() else catalog

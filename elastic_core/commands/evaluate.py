@@ -29,8 +29,8 @@ from elastic_core.commands.arguments import Loaded, add_options, find_run, load_
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES, drawn_people
 from elastic_core.core.histories import Split
-from elastic_core.data.folding import list_note
-from elastic_core.data.source_catalog import PLANTED, here
+from elastic_core.data.preprocessing import list_note
+from elastic_core.data.source_catalog import PLANTED, is_available
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError
 from elastic_core.machine import code_commit, find_device
@@ -123,7 +123,7 @@ def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Lo
     if not loaded:
         if data.source == PLANTED or run.last("start").get("tied", 1) <= MANY:
             return None
-        if not here(data):
+        if not is_available(data):
             print_note("Its data are not on this machine, so it is not asked what equal times do to its numbers.")
             return None
     dataset = loaded.dataset if loaded else load(data)

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     loaded = _with_experts(arguments.run_name)
     of = _load_population(loaded)
-    survey = overview.survey(of)
+    survey = overview.survey_experts(of)
     if arguments.expert is not None:
         for expert in (arguments.expert, arguments.swap or 0):
             survey.place(expert)  # raises where there is none
@@ -145,7 +145,7 @@ def _names_text(source: str, evidence: Evidence) -> str:
 
 def print_expert(of: EvaluationContext, found: Survey, expert: int, other: int | None) -> None:
     """Everything about one expert, as text."""
-    traffic, (row, column), label = of.traffic, found.place(expert), overview.label(found, expert)
+    traffic, (row, column), label = of.traffic, found.place(expert), overview.label_expert(found, expert)
     print(f"expert {expert}: row {row}, column {column}; {found.status()[expert]}, retrieved for {traffic.load[expert]} people")
     if label is not None:
         evidence = f"lift {label.lift:.2f} ({label.low:.2f} to {label.high:.2f}, n = {label.n})"

@@ -32,7 +32,7 @@ import pandas as pd
 from elastic_core import files
 from elastic_core.commands.arguments import add_options, find_run, load_run, open_items, print_note, split_commas
 from elastic_core.data import Catalog, Dataset, load
-from elastic_core.data.traits import find_titles
+from elastic_core.data.item_features import find_items_by_title
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 from elastic_core.recommendations import ItemRanker, Recommendations, write_lists
@@ -159,7 +159,7 @@ def items_by_title(catalog: Catalog, typed: str) -> list[int]:
 
 def item_by_title(catalog: Catalog, text: str) -> int:
     """The one item whose title is, or else starts with, or else contains, `text`."""
-    titles = {item: catalog.title(item) for item in find_titles(catalog, text).tolist()}
+    titles = {item: catalog.title(item) for item in find_items_by_title(catalog, text).tolist()}
     equal = [item for item, title in titles.items() if title.lower() == text.lower()]
     starting = [item for item, title in titles.items() if title.lower().startswith(text.lower())]
     for items in (equal, starting, list(titles)):

@@ -19,7 +19,7 @@ import torch
 
 from elastic_core.commands.arguments import add_options, open_items, print_note
 from elastic_core.data import Dataset
-from elastic_core.data.source_catalog import here
+from elastic_core.data.source_catalog import is_available
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError
 from elastic_core.recommendations import ItemRanker
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def load_data(served: Run) -> Dataset | None:
     """The data that the run learned from, where they are at hand and hold the same items; says so."""
-    if not here(served.config.data):
+    if not is_available(served.config.data):
         return None
     try:
         dataset = load(served.config.data)

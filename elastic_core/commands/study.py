@@ -29,7 +29,7 @@ from elastic_core.commands.arguments import (
 from elastic_core.machine import keep_threads
 from elastic_core.recipes import STUDIED, recipe
 from elastic_core.run_config import DataConfig
-from elastic_core.services.durations import about, clock
+from elastic_core.services.durations import format_clock, format_duration
 from elastic_core.study.asked import StudyAsked
 from elastic_core.study.conduct import PAGE, Study
 from elastic_core.study.plan import NOW, WAYS
@@ -92,7 +92,7 @@ class Progress:
         self.told, self.step = 0.0, ""
 
     def __call__(self, done: float, of: float, text: str) -> None:
-        line = f"{clock(done)}  {text} · {about(max(of - done, 0))} left"
+        line = f"{format_clock(done)}  {text} · {format_duration(max(of - done, 0))} left"
         step = text.partition(", epoch")[0]
         if sys.stderr.isatty():
             sys.stderr.write(f"\r\033[K{line[:110]}")

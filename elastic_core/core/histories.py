@@ -104,7 +104,7 @@ class Dataset:
     titles_may_be_shared: bool = False
     has_times: bool = True
     truth: Any = None  # what a planted world knows of itself (data/synthetic.py)
-    ties: Any = None  # of data with times that were read from a file: who shares one (data/folding.py)
+    ties: Any = None  # of data with times that were read from a file: who shares one (data/preprocessing.py)
     notes: tuple[str, ...] = ()
     understood: tuple[tuple[str, str], ...] = ()  # of a file: what was taken for what
     people_left_out: int = 0  # with fewer events than the k-core or the split asks for

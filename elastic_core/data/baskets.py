@@ -84,11 +84,11 @@ def with_baskets(dataset: Dataset) -> BasketDataset:
     Raises InputError where the data have no times, or nobody has so many baskets."""
     if not dataset.has_times:
         raise InputError(f"{dataset.label} has no times, so it has no baskets: data.baskets=no reads it event by event")
-    dataset = _longer(dataset)
+    dataset = _drop_short_histories(dataset)
     histories = dataset.histories
     users = np.repeat(np.arange(histories.n_users, dtype=np.int32), histories.lengths)
     baskets = np.cumsum(_first_of_basket(histories, users), dtype=np.int32) - np.int32(1)
-    items = histories.items[np.lexsort((_hashes(dataset, users), baskets))]
+    items = histories.items[np.lexsort((_hash_events(dataset, users), baskets))]
     starts = np.flatnonzero(np.diff(baskets, prepend=-1))  # of every basket
     last = baskets[histories.offsets[1:] - 1]  # number of everybody's last basket
     same = {field.name: getattr(dataset, field.name) for field in fields(Dataset)}
@@ -98,7 +98,7 @@ def with_baskets(dataset: Dataset) -> BasketDataset:
     return BasketDataset(**same | changed, baskets=baskets, valid_starts=starts[last - 1], test_starts=starts[last])
 
 
-def _longer(dataset: Dataset) -> Dataset:
+def _drop_short_histories(dataset: Dataset) -> Dataset:
     """Those who have at least `FEWEST` baskets."""
     histories = dataset.histories
     enough = _count_baskets(histories) >= FEWEST
@@ -127,7 +127,7 @@ def _first_of_basket(histories: Histories, users: ndarray) -> ndarray:
     return changes
 
 
-def _hashes(dataset: Dataset, users: ndarray) -> ndarray:
+def _hash_events(dataset: Dataset, users: ndarray) -> ndarray:
     """uint64 [events]: a number that follows from the ids of user and item and the time, and from nothing else."""
     mix = functools.partial(pd.util.hash_array, categorize=False)
     mixed = mix(dataset.histories.times.astype(np.uint64))

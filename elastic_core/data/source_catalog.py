@@ -45,7 +45,7 @@ class Source:
     blobs: dict[str, str] = field(default_factory=dict)
 
 
-def _sequences(label: str, licence: str, url: str, sha256: str, blob: str) -> Source:
+def _read_sequences(label: str, licence: str, url: str, sha256: str, blob: str) -> Source:
     file = url.rsplit("/", 1)[1]
     places = tuple(f"{folder}{file}{ending}" for folder in ("sequences/", "") for ending in (".gz", ""))
     return Source(label=label, licence=licence, places=places, url=url, sha256=sha256, blobs={blob: label})
@@ -83,21 +83,21 @@ SOURCES = {
         url=f"{GROUPLENS}/ml-latest-small.zip",
         blobs={"ca23ddf4479457d3e617a983b1424b1af610bdc7": "MovieLens latest-small"},
     ),
-    "ml-1m-sequences": _sequences(
+    "ml-1m-sequences": _read_sequences(
         "MovieLens-1M (SASRec sequences)",
         LICENCE_ML,
         f"{SASREC}/ml-1m.txt",
         "b725f3acb3986fe3130bffd1e77a74d182a1f51799567a236dbd60270f95b0a2",
         "9ab8e3edb8742f8d8cc4911e3dee25e82a6fcc24",
     ),
-    "amazon-video-games": _sequences(
+    "amazon-video-games": _read_sequences(
         "Amazon Video Games",
         LICENCE_AMAZON,
         f"{SASREC}/Video.txt",
         "b7376fe24430743f411dc7f567285657b2adb3f74361cc7ba0aee94f3024b651",
         "f576455c76008a2c02a178c9d4ee930be632af89",
     ),
-    "amazon-beauty": _sequences(
+    "amazon-beauty": _read_sequences(
         "Amazon Beauty",
         LICENCE_AMAZON,
         "https://raw.githubusercontent.com/FeiSun/BERT4Rec/master/data/beauty.txt",
@@ -107,7 +107,7 @@ SOURCES = {
 }
 
 
-def recognise(blob: str) -> tuple[str, str] | None:
+def recognise_file(blob: str) -> tuple[str, str] | None:
     """The source name and label of a published file, by git's id of its bytes."""
     return next(((name, source.blobs[blob]) for name, source in SOURCES.items() if blob in source.blobs), None)
 
@@ -125,12 +125,12 @@ def at_hand(name: str) -> bool:
     return name in (PLANTED, GROCERIES) or (name in SOURCES and find_source(SOURCES[name].places) is not None)
 
 
-def here(config: DataConfig) -> bool:
+def is_available(config: DataConfig) -> bool:
     """Whether these data can be had without downloading anything."""
-    return at_hand(config.source) or (config.source not in source_names() and not gone(config))
+    return at_hand(config.source) or (config.source not in source_names() and not is_deleted(config))
 
 
-def gone(config: DataConfig) -> bool:
+def is_deleted(config: DataConfig) -> bool:
     """Whether these data are of a file that is no longer there."""
     return config.source not in source_names() and existing_path(config.source) is None
 

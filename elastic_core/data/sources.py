@@ -129,7 +129,7 @@ def _load_config(config: DataConfig, tell: Progress, fallback: bool) -> Dataset:
     if config.source not in SOURCES:
         return load_files.read_own(config, tell)
     try:
-        path, notes = load_files.locate(config.source, tell)
+        path, notes = load_files.locate_source(config.source, tell)
     except InputError as error:
         if not fallback:
             raise

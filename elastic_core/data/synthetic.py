@@ -23,7 +23,7 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from elastic_core.core.histories import Catalog, Dataset, Histories, tally
-from elastic_core.data.folding import core
+from elastic_core.data.preprocessing import k_core_mask
 from elastic_core.errors import InputError
 from elastic_core.run_config import PlantedConfig
 
@@ -92,15 +92,15 @@ class _World(NamedTuple):
 
 def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
     """Draw a planted world. Items and users that the k-core drops leave the truth as well."""
-    _check(config)
+    _check_config(config)
     rng = Generator(np.random.PCG64(config.seed))
     world = _draw_items(config, rng)
-    lengths = _lengths(config, rng)
-    events, interests, mixture = _walk(config, world, lengths, rng)
-    times = _times(lengths, rng)
+    lengths = _draw_lengths(config, rng)
+    events, interests, mixture = _walk_users(config, world, lengths, rng)
+    times = _draw_times(lengths, rng)
 
     users = np.repeat(np.arange(config.users, dtype=np.int32), lengths)
-    keep = core(users, events, k_core)
+    keep = k_core_mask(users, events, k_core)
     sizes = tally(users, config.users, lambda piece: keep[piece])
     people_left = np.flatnonzero(sizes)
     if len(people_left) < 2:
@@ -145,7 +145,7 @@ def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
     )
 
 
-def _check(config: PlantedConfig) -> None:
+def _check_config(config: PlantedConfig) -> None:
     """Say what the bounds of single settings cannot."""
     if config.items < 4 * config.interests:
         raise InputError(f"data.planted.items must be at least 4 x interests = {4 * config.interests}, not {config.items}")
@@ -179,7 +179,7 @@ def _draw_items(config: PlantedConfig, rng: Generator) -> _World:
     return _World(interest, popularity, successors, cycle, steps, np.cumsum(mass) - mass, mass)
 
 
-def _lengths(config: PlantedConfig, rng: Generator) -> ndarray:
+def _draw_lengths(config: PlantedConfig, rng: Generator) -> ndarray:
     """A heavy tail (Lomax, shape 2) cut at max_length; the scale makes the cut mean come out at mean_length."""
     room, target = config.max_length - SHORTEST, config.mean_length - SHORTEST
     if target >= room:
@@ -189,7 +189,7 @@ def _lengths(config: PlantedConfig, rng: Generator) -> ndarray:
     return SHORTEST + np.floor(np.minimum(tail, room)).astype(np.int64)
 
 
-def _distinct(config: PlantedConfig, rng: Generator) -> ndarray:
+def _draw_distinct_interests(config: PlantedConfig, rng: Generator) -> ndarray:
     """int64 [users, interests_per_user]: different interests for each user, drawn without replacement."""
     chosen = np.empty((config.users, 0), dtype=np.int64)
     for slot in range(config.interests_per_user):
@@ -200,12 +200,12 @@ def _distinct(config: PlantedConfig, rng: Generator) -> ndarray:
     return chosen
 
 
-def _walk(config: PlantedConfig, world: _World, lengths: ndarray, rng: Generator) -> tuple[ndarray, ndarray, ndarray]:
+def _walk_users(config: PlantedConfig, world: _World, lengths: ndarray, rng: Generator) -> tuple[ndarray, ndarray, ndarray]:
     """All users step through time side by side; the longest come first, so those still active are always a prefix."""
     users = np.argsort(-lengths, kind="stable")
     begin = (np.cumsum(lengths) - lengths)[users]
     active = np.searchsorted(-lengths[users], -np.arange(int(lengths.max())), side="left")
-    slots = _distinct(config, rng)
+    slots = _draw_distinct_interests(config, rng)
     weights = rng.integers(1, 100, slots.shape) ** 2
     last = np.full(slots.shape, -1, dtype=np.int64)
     previous = np.full(config.users, -1, dtype=np.int64)
@@ -215,7 +215,7 @@ def _walk(config: PlantedConfig, world: _World, lengths: ndarray, rng: Generator
     for step, n in enumerate(active.tolist()):
         chance = rng.random((5, n))
         moved = np.flatnonzero(rng.random(n) < config.drift) if step else np.empty(0, dtype=np.int64)
-        _drift(config, moved, slots, weights, last, rng)
+        _drift_tastes(config, moved, slots, weights, last, rng)
         row = np.arange(n)
         running = np.cumsum(weights[:n], axis=1)
         slot = (chance[0][:, None] * running[:, -1:] >= running).sum(1)
@@ -226,7 +226,7 @@ def _walk(config: PlantedConfig, world: _World, lengths: ndarray, rng: Generator
             held[:n] = slot
         interest, before = slots[row, slot], last[row, slot]
         noisy = chance[1] < config.noise
-        item = _draw(config, world, np.where(noisy, NOISE, interest), before, chance[2:])
+        item = _draw_next_items(config, world, np.where(noisy, NOISE, interest), before, chance[2:])
         item = np.where(item == previous[:n], world.successors[item, 0], item)
         events[begin[:n] + step] = item
         interests[begin[:n] + step] = np.where(noisy, NOISE, interest)
@@ -237,7 +237,7 @@ def _walk(config: PlantedConfig, world: _World, lengths: ndarray, rng: Generator
     return events, interests, mixture
 
 
-def _draw(config: PlantedConfig, world: _World, interest: ndarray, before: ndarray, chance: ndarray) -> ndarray:
+def _draw_next_items(config: PlantedConfig, world: _World, interest: ndarray, before: ndarray, chance: ndarray) -> ndarray:
     """int64 [n]: an item for each user, from the interest (-1: from all) and the last item met in it (-1: none)."""
     # One running sum serves both kinds of popularity draw: the whole of it for noise, the interest's stretch otherwise.
     noisy = interest == NOISE
@@ -248,7 +248,7 @@ def _draw(config: PlantedConfig, world: _World, interest: ndarray, before: ndarr
     return np.where(follows, world.successors[before, np.searchsorted(SUCCESSOR_STEPS, chance[2])], world.by_interest[place])
 
 
-def _drift(config: PlantedConfig, moved: ndarray, slots: ndarray, weights: ndarray, last: ndarray, rng: Generator) -> None:
+def _drift_tastes(config: PlantedConfig, moved: ndarray, slots: ndarray, weights: ndarray, last: ndarray, rng: Generator) -> None:
     """Tastes change: every one who moves weighs their interests anew; half of them also swap one for another, if they can."""
     weights[moved] = rng.integers(1, 100, (len(moved), slots.shape[1])) ** 2
     swaps = moved[rng.random(len(moved)) < 0.5]
@@ -259,7 +259,7 @@ def _drift(config: PlantedConfig, moved: ndarray, slots: ndarray, weights: ndarr
     last[swaps[new], slot[new]] = -1
 
 
-def _times(lengths: ndarray, rng: Generator) -> ndarray:
+def _draw_times(lengths: ndarray, rng: Generator) -> ndarray:
     """Sittings of a few minutes, with up to a week between them. Seconds since 1970, from the year 2000 on."""
     total, starts = int(lengths.sum()), np.cumsum(lengths) - lengths
     near = rng.random(total) < 0.8

@@ -27,7 +27,7 @@ from elastic_core.runs import Run
 from elastic_core.runs.training import train
 from elastic_core.services import public
 from elastic_core.services.data.upload_store import same_source
-from elastic_core.services.durations import about
+from elastic_core.services.durations import format_duration
 from elastic_core.services.evidence import meaning
 from elastic_core.services.evidence.fingerprints import weights_fingerprint
 from elastic_core.services.experts import ablation
@@ -192,7 +192,7 @@ class Studies(Queue[Job[StudyAsked]]):
                 last_step[0] = text.partition(",")[0]
                 context.print_line(text)
             context.write_progress(
-                {"done": round(done), "of": max(round(of), 1), "text": f"{text} · {about(max(of - done, 0))} left"}
+                {"done": round(done), "of": max(round(of), 1), "text": f"{text} · {format_duration(max(of - done, 0))} left"}
             )
 
         Study(job.request, self.study_folder(job.request), tell).conduct()

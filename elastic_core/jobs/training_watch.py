@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from elastic_core.jobs.job_kinds import Training
 from elastic_core.runs import EVENTS
-from elastic_core.services.durations import clock
+from elastic_core.services.durations import format_clock
 
 PHASES = {
     "data": "Reading the data", "test": "Testing the best weights", "end": "Tested",
@@ -27,7 +27,7 @@ class TrainingWatch(NamedTuple):
 
     @property
     def clock(self) -> str:
-        return clock(self.seconds)
+        return format_clock(self.seconds)
 
 
 def watch_training(job: Training) -> TrainingWatch:

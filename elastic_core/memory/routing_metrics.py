@@ -22,7 +22,7 @@ from numpy.random import Generator
 
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.histories import Dataset, Split
-from elastic_core.data.traits import genre_table
+from elastic_core.data.item_features import genre_table
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import retrieve_batches
 from elastic_core.models import Recommender

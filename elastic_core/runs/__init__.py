@@ -37,7 +37,7 @@ from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.data.repeats import MOSTLY, ONLY_UNSEEN, WITH_SEEN
-from elastic_core.data.source_catalog import here
+from elastic_core.data.source_catalog import is_available
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.run_config import RunConfig
@@ -264,7 +264,7 @@ class Run:
             report = self.report()
         else:
             report = ranks.evaluate(self.ranker.model, self._tested_data(), split, ordered)
-        if here(self.config.data) and self.ranker.dataset.hash == report.data_hash:
+        if is_available(self.config.data) and self.ranker.dataset.hash == report.data_hash:
             of_lists = list_rows(self.ranker.model, self._tested_data(), split, self.protocol)
         return evaluation_table(report, ordered, metrics, of_lists)
 

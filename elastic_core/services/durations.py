@@ -1,13 +1,13 @@
 """How long something takes or has taken, in words."""
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """`0:42`, `12:05`, `1:02:03`."""
     hours, rest = divmod(round(max(seconds, 0)), 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
 
 
-def about(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A duration no more exact than it is known: `about 40 seconds`, `about 2½ minutes`."""
     if seconds < 5:
         return "a few seconds"

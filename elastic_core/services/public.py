@@ -26,7 +26,7 @@ def is_public() -> bool:
     return os.environ.get(VARIABLE, "").strip().lower() not in OFF
 
 
-def refusal(act: Act) -> str:
+def refusal_reason(act: Act) -> str:
     """One sentence without its full stop; nothing where the act is allowed."""
     if not is_public():
         return ""
@@ -35,7 +35,7 @@ def refusal(act: Act) -> str:
 
 def refuse_in_public(act: Act) -> None:
     """Raises InputError with the reason in public mode."""
-    if reason := refusal(act):
+    if reason := refusal_reason(act):
         raise InputError(f"{reason[:1].lower()}{reason[1:]}")
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elastic_core.data.traits import genre_table
+from elastic_core.data.item_features import genre_table
 from elastic_core.memory.gaps import BINS, gap_name
 from elastic_core.recipes import MEMORIES, STUDIED
 from elastic_core.results.statistics import TrainingNoise

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from elastic_core.data.item_features import genre_table
 from elastic_core.data.repeats import count_repeats
-from elastic_core.data.traits import genre_table
 from elastic_core.machine import CPU, describe_machine
 from elastic_core.recipes import MEMORIES
 from elastic_core.results.statistics import NoiseParts

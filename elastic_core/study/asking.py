@@ -10,7 +10,7 @@ from numpy import ndarray
 from elastic_core.bench.harness import peak_bytes, time_in_turns
 from elastic_core.core.batches import reading_batch
 from elastic_core.data import Dataset
-from elastic_core.data.traits import genre_table
+from elastic_core.data.item_features import genre_table
 from elastic_core.machine import CPU
 from elastic_core.models import Recommender
 from elastic_core.results.short_histories import ShortHistoryScorer

@@ -27,7 +27,7 @@ from elastic_core import files
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset, load
 from elastic_core.data.repeats import Repeats, count_repeats
-from elastic_core.data.source_catalog import gone
+from elastic_core.data.source_catalog import is_deleted
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import Routing, route_users
 from elastic_core.models import Recommender, can_retrieve
@@ -168,7 +168,7 @@ def _is_valid(loaded: _LoadedData) -> bool:
     """A failure is believed for a while; data of a file until somebody deletes it, here or in another process."""
     if loaded.data is None:
         return time.monotonic() - loaded.when < RETRY_SECONDS
-    return not gone(loaded.config)
+    return not is_deleted(loaded.config)
 
 
 @cached_resource(5, "Getting the data ready. Public data are downloaded once, as their terms allow.", validate=_is_valid)
@@ -292,7 +292,7 @@ def route_everybody(of: OpenRun, split: Split = "test") -> Routing:
 @cached_resource(4, "Asking what everybody’s history retrieves and what each expert reads …")
 def survey_experts(of: OpenRun) -> overview.Survey:
     """What everybody's history retrieves and what each expert reads. Only for models that retrieve."""
-    return overview.survey(EvaluationContext(of.model, of.dataset, route_everybody(of)))
+    return overview.survey_experts(EvaluationContext(of.model, of.dataset, route_everybody(of)))
 
 
 @cached_resource(6)

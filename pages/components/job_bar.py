@@ -9,7 +9,7 @@ import streamlit as st
 from elastic_core.errors import InputError
 from elastic_core.jobs.queue import Job, Queue, start_next, worker_alive
 from elastic_core.services import public
-from elastic_core.services.durations import clock
+from elastic_core.services.durations import format_clock
 from pages.components import page_context, page_elements
 from pages.components.controls import place_button
 
@@ -48,7 +48,7 @@ def describe_stage(queue: Queue[Any], job: Job[Any]) -> str:
         return "Waiting for its turn" if worker_alive(queue.folder) else "Starting a process …"
     if job.stopping:
         return "Stopping …"
-    return f"{page_context.escape_markdown(job.text or 'Reading what it needs')} · {clock(job.seconds)}"
+    return f"{page_context.escape_markdown(job.text or 'Reading what it needs')} · {format_clock(job.seconds)}"
 
 
 def show_bars(queue: Queue[Any], jobs: Sequence[Job[Any]], key: str, title: Callable[[Any], str] = lambda job: "") -> None:

@@ -105,11 +105,6 @@ def select_expert(expert: int | None) -> None:
         st.session_state["expert"] = expert
 
 
-def select_second_run(run_name: str) -> None:
-    """Make this the second run. For widget callbacks."""
-    st.session_state["vs"] = run_name
-
-
 def open_page(page: str) -> None:
     """Opens another page after a callback has set what it is to show; frame, lock and tour write their part of the address again.
 
@@ -159,7 +154,7 @@ def data_choices() -> dict[str, DataConfig]:
 
 def is_switched_off(act: public.Act) -> bool:
     """Is this off in public mode? Says so, where its controls would be."""
-    if reason := public.refusal(act):
+    if reason := public.refusal_reason(act):
         st.info(f"{reason}.", icon=":material/visibility:")
     return bool(reason)
 

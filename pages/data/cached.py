@@ -5,7 +5,7 @@ from hashlib import sha256
 import pandas as pd
 
 from elastic_core.data import Dataset, load, planted
-from elastic_core.data.folding import Rule
+from elastic_core.data.preprocessing import Rule
 from elastic_core.data.reading.archives import Upload
 from elastic_core.data.reading.reader import RawTable, Table
 from elastic_core.data.reading.time_columns import Dates

@@ -125,7 +125,7 @@ def _show_scores() -> None:
     except InputError as error:
         st.error(f"{page_context.escape_markdown(error)}.")
         return
-    table = meaning.recovered(row)
+    table = meaning.recovery_table(row)
     own, nulls = table.iloc[0], table.set_index("model").iloc[1:-1]
     ours = {"events": f"{own['events']:.2f}", "people": f"{own['people']:.2f}"}
     random = f"{nulls.loc['keys drawn anew', 'people']:.2f}"

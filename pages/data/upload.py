@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core import files, text
-from elastic_core.data.folding import RULES
+from elastic_core.data.preprocessing import RULES
 from elastic_core.data.reading.archives import IncompletePart, Upload
 from elastic_core.data.reading.reader import RawTable, Table
 from elastic_core.data.reading.time_columns import Dates, Undecided
@@ -63,7 +63,11 @@ def _read_upload(name: str, data: bytes) -> None:
         missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
         if missing:
             order = f" Without times, choose “{ROW_ORDER}”." if ROLES["time"] in missing else ""
-            reason = f"{page_context.escape_markdown(uploads.question(raw_table))}. " if uploads.question(raw_table) else ""
+            reason = (
+                f"{page_context.escape_markdown(uploads.describe_open_question(raw_table))}. "
+                if uploads.describe_open_question(raw_table)
+                else ""
+            )
             st.info(f"{reason}Choose the column for: {', '.join(missing)}.{order}", icon=":material/arrow_upward:")
             return
         dates = _choose_date_order(raw_table, mapping, digest)
@@ -215,11 +219,11 @@ def show_last_outcome() -> None:
 
 def show_stored_data() -> None:
     """Everything that is kept: train on it, look at it, delete it."""
-    mine = upload_store().all()
+    mine = upload_store().list_stored()
     st.subheader("Kept on this machine", anchor=False, help="After the dot: the version. Other rows have another one.")
     if not mine:
         st.caption("Nothing yet.")
-    faults = upload_store().unreadable()
+    faults = upload_store().list_unreadable()
     if mine or faults:
         page_context.is_switched_off("deletion")
     page_elements.show_unreadable_folders(faults, "no data", "dat_odd", _delete_folder)

@@ -18,7 +18,7 @@ LAYOUT = {
 LINE_HEIGHT, TWO_LINES = 25, 36  # pixels of a row, and of one whose name takes two lines
 
 
-def forest(
+def draw_forest(
     table: pd.DataFrame, colours: Palette, sides: tuple[str, str], row: str = "short", family: str | None = None
 ) -> go.Figure:
     """A minus B in NDCG@10, which people know as `sides`, with its interval, one line a row, zero marked. Filled where a
@@ -46,7 +46,7 @@ def forest(
     span = float(max(rows["high"].max(), -rows["low"].min(), 1e-4))
     title = "NDCG@10, difference" + (f", n = {rows['n'].iloc[0]:,}" if same_n else "")
     row_height = TWO_LINES if rows["label"].str.contains("<br>").any() else LINE_HEIGHT
-    figure.update_layout(LAYOUT, height=92 + int(row_height * top), annotations=_notes(rows, colours, sides, top, same_n))
+    figure.update_layout(LAYOUT, height=92 + int(row_height * top), annotations=_place_notes(rows, colours, sides, top, same_n))
     figure.update_xaxes(
         title=title, range=[-1.1 * span, (1.1 if same_n else 1.75) * span], tickformat="+.2f" if span > 0.02 else "+.3f",
         nticks=5, tickangle=0, zeroline=False,
@@ -67,7 +67,7 @@ def _place_rows(table: pd.DataFrame, family: str | None) -> tuple[pd.DataFrame, 
     return table.assign(y=heights), heads
 
 
-def _notes(rows: pd.DataFrame, colours: Palette, sides: tuple[str, str], top: float, same_n: bool) -> list[dict]:
+def _place_notes(rows: pd.DataFrame, colours: Palette, sides: tuple[str, str], top: float, same_n: bool) -> list[dict]:
     """How many people each row has, where they differ, and on which side of zero who is ahead."""
     quiet = {"showarrow": False, "font": {"size": 11, "color": colours.muted}}
     notes = [
@@ -86,7 +86,7 @@ def _two_lines(name: str) -> str:
     return "<br>".join(safe(line) for line in textwrap.wrap(str(name), 36, max_lines=2, placeholder=" …"))
 
 
-def memory_size(table: pd.DataFrame, n_subkeys: int, k: int, colours: Palette) -> go.Figure:
+def draw_memory_size(table: pd.DataFrame, n_subkeys: int, k: int, colours: Palette) -> go.Figure:
     """The paper's Figure 5: NDCG@10 (dots with 95% intervals) and share of experts in use (diamonds, right axis), on the left
     against √K where k experts are retrieved, on the right against k where √K is `n_subkeys`."""
     figure = make_subplots(

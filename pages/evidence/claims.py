@@ -22,7 +22,7 @@ GOES = {"systems": "See all systems", "speed": "See the curves", "experts": "See
 SCREENS = {"systems": "evidence/page.py", "speed": "speed/page.py", "experts": "experts/page.py"}
 
 
-def show() -> None:
+def show_claims() -> None:
     now = page_context.current_context()  # none where no run opens: kept ranks can be read all the same
     measured, _ = results.measured_data(page_context.RUNS)
     rows = expert_meaning.meaning_rows(page_context.RUNS)
@@ -30,10 +30,10 @@ def show() -> None:
     head.markdown("Comparing system by system …")
     found = list[Verdict]()
     for each in chain(
-        results.answer_questions(measured), meaning.verdicts(measured, rows), [cached.speed_verdict(page_context.RUNS)]
+        results.answer_questions(measured), meaning.find_verdicts(measured, rows), [cached.speed_verdict(page_context.RUNS)]
     ):
         found.append(each)
-        card(each)
+        show_claim(each)
     head.markdown(f"**{count_sentence(found)}** {TEXT('CLAIMS')}", help=f"NDCG@10: {glossary.METRICS['NDCG@10']}.")
     if now is not None and now.model.retrieves:
         expert_meaning.meaning_row(now.run, "lrn_measure")
@@ -49,7 +49,7 @@ def show() -> None:
         page_elements.show_footer("python -m elastic_core reproduce", "--table")
 
 
-def card(each: Verdict) -> None:
+def show_claim(each: Verdict) -> None:
     said, icon, colour = BADGES[each.answer]
     if each.answer in ("in part", "made-up") and each.lacking:
         said, colour = f"{said}, not known on {join_names(each.lacking)}", "blue"
@@ -64,10 +64,10 @@ def card(each: Verdict) -> None:
         )
         st.markdown(f":small[{' '.join(told)}]")
     with panel:
-        doubt(each)
+        show_findings(each)
 
 
-def doubt(each: Verdict) -> None:
+def show_findings(each: Verdict) -> None:
     """Every finding with its interval, or why it is none; what would change our mind; the way to the numbers."""
     icon = {answer: name for answer, (_, name, _) in BADGES.items()}
     lines = [f"- :material/{icon[finding.answer]}: {page_context.escape_markdown(finding.sentence)}" for finding in each.findings]
@@ -80,11 +80,13 @@ def doubt(each: Verdict) -> None:
         st.caption("Measures what is missing:")
         st.code(each.command, language="bash", wrap_lines=True)
     first = each.findings[0] if each.findings else None
-    if place_button(GOES[each.screen], f"lrn_go_{each.key}", lead, each.screen, first, icon="arrow_forward", type="tertiary"):
+    if place_button(
+        GOES[each.screen], f"lrn_go_{each.key}", open_screen, each.screen, first, icon="arrow_forward", type="tertiary"
+    ):
         page_context.open_page(SCREENS[each.screen])
 
 
-def lead(screen: str, first: Finding | None) -> None:
+def open_screen(screen: str, first: Finding | None) -> None:
     """Sets the other page to what the verdict is about."""
     if screen != "systems":
         return

@@ -4,7 +4,7 @@ from pages.components import page_elements
 from pages.components.controls import choose_without_label
 from pages.evidence import claims, systems
 
-DEPTHS = {"Claims": claims.show, "Systems": systems.show}
+DEPTHS = {"Claims": claims.show_claims, "Systems": systems.show_systems}
 
 page_elements.show_title("Is it true, and how sure is that?")
 DEPTHS[choose_without_label("How deep", list(DEPTHS), "ev_depth")]()

@@ -39,7 +39,7 @@ COLUMNS = page_elements.parse_columns(
 FIRST_COLUMNS = 5  # that are shown at first
 
 
-def show() -> None:
+def show_systems() -> None:
     page_context.register_controls({SYSTEM: "One system"})
     measured, faults = results.measured_data(page_context.RUNS)
     faults = [*faults, *unreadable_runs(page_context.RUNS)]
@@ -170,7 +170,7 @@ def draw_differences(table: pd.DataFrame, ours: str) -> None:
         return
     st.markdown(f"**{page_context.escape_markdown(ours)} minus each of the others**")
     sides = (BUDGET.sub("", ours), "the other")
-    figure = cache.cached_figure(charts.forest, table, page_context.theme_palette(), sides, family="family")
+    figure = cache.cached_figure(charts.draw_forest, table, page_context.theme_palette(), sides, family="family")
     claimed = "; ".join(table.loc[table["winner"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
     page_elements.show_chart(
@@ -189,7 +189,7 @@ def draw_pair(data_set: DataSet, table: pd.DataFrame, pair: tuple[System, System
     st.markdown(f"**{page_context.escape_markdown(claim_sentence(here, a, b))}**")
     draw_numbers(here, a, b)
     across = protocol_table(comparisons)
-    figure = cache.cached_figure(charts.forest, across, page_context.theme_palette(), (a, b), row="protocol")
+    figure = cache.cached_figure(charts.draw_forest, across, page_context.theme_palette(), (a, b), row="protocol")
     alt = f"NDCG@10 of {a} minus {b} under {len(across)} protocols, with intervals. {claim_sentence(here, a, b)}"
     page_elements.show_chart("res_pair", figure, with_names(across, a, b), TEXT.chart_text("PAIR"), alt)
 
@@ -214,7 +214,7 @@ def draw_memory_size(data_set: DataSet, ours: System, protocol: str) -> None:
         return
     with panel:
         model = data_set.systems[ours][0].config.model
-        figure = cache.cached_figure(charts.memory_size, table, model.n_subkeys, model.k, page_context.theme_palette())
+        figure = cache.cached_figure(charts.draw_memory_size, table, model.n_subkeys, model.k, page_context.theme_palette())
         alt = f"Test NDCG@10 and the share of experts in use of {len(table)} sizes of the memory, against √K and k."
         page_elements.show_chart("res_size_chart", figure, table, TEXT.chart_text("SIZE"), alt)
 

@@ -33,26 +33,26 @@ class Subject(OpenRun):
         return self.survey.traffic
 
 
-def subject(of: OpenRun) -> Subject:
+def survey_run(of: OpenRun) -> Subject:
     return Subject(of.run, of.dataset, of.model, cache.survey_experts(of))
 
 
 def warm_cache(of: OpenRun) -> None:
     """Make what the first visitor of the page would wait for."""
-    table(subject(of))
+    expert_table(survey_run(of))
 
 
 @cached_resource(4)
-def table(of: Subject) -> pd.DataFrame:
+def expert_table(of: Subject) -> pd.DataFrame:
     """Return all experts. Shared: never change it."""
     return overview.expert_table(of.survey)
 
 
 @cached_resource(16)
-def listed(of: Subject, status: str, effects: pd.DataFrame | None, columns: tuple[str, ...]) -> pd.DataFrame:
+def list_experts(of: Subject, status: str, effects: pd.DataFrame | None, columns: tuple[str, ...]) -> pd.DataFrame:
     """List the experts of a status, or all, the busiest first, with the columns that are known; `effects` of removing each are
     some of them. Shared, too."""
-    found = table(of) if status == "all" else table(of).query("status == @status")
+    found = expert_table(of) if status == "all" else expert_table(of).query("status == @status")
     if effects is not None:
         named = effects.rename(columns={"low": "d_low", "high": "d_high"}).drop(columns=["n", "d_rank_median"])
         found = found.merge(named, on="expert", how="left")
@@ -61,13 +61,13 @@ def listed(of: Subject, status: str, effects: pd.DataFrame | None, columns: tupl
 
 
 @cached_data(4)
-def by_chance(of: Subject) -> tuple[int, float]:
+def dead_by_chance(of: Subject) -> tuple[int, float]:
     """Count how many experts carry a label, and how many would by chance."""
     return of.survey.by_chance()
 
 
 @cached_data(256)
-def examples(of: Subject, expert: int) -> pd.DataFrame:
+def example_users(of: Subject, expert: int) -> pd.DataFrame:
     """Return people of an expert, with what it reads."""
     return expert_users.example_users(of, of.survey, expert)
 
@@ -80,36 +80,36 @@ _preferred = cached_data(512)(items.preferred_genre)
 
 
 @cached_data(512, TAKING)
-def removal(of: Subject, expert: int) -> dict[Hashable, Any]:
+def measure_removal(of: Subject, expert: int) -> dict[Hashable, Any]:
     """Return the first row of `effects` alone."""
     return ablation.effect_row(
         "", ablation.remove_expert(of, expert, ablation.rank_edited(of, ablation.retrieving_users(of.traffic, expert)))
     )
 
 
-def removal_alike(of: Subject, expert: int) -> dict[Hashable, Any] | None:
+def measure_matched_removal(of: Subject, expert: int) -> dict[Hashable, Any] | None:
     """Return the same of a few experts as busy, pooled; those of one group have the same ones."""
     others = ablation.equally_busy_experts(of.traffic, expert)
-    return _alike(of, others) if others else None
+    return _measure_others(of, others) if others else None
 
 
 @cached_data(512, "Removing experts that as many people use …")
-def _alike(of: Subject, others: list[int]) -> dict[Hashable, Any]:
+def _measure_others(of: Subject, others: list[int]) -> dict[Hashable, Any]:
     return ablation.effect_row("", pd.concat([_few(of, other) for other in others]))
 
 
 @cached_resource(8, "Asking what every expert stands for …")
-def _means(of: Subject) -> np.ndarray | None:
+def _mean_distribution(of: Subject) -> np.ndarray | None:
     return knobs.expert_genres(of, of.survey) if of.survey.genres else None
 
 
-def genre(of: Subject, expert: int) -> str:
+def genre_of_expert(of: Subject, expert: int) -> str:
     """Say what an expert stands for; empty where it stands for none."""
-    means = _means(of)
+    means = _mean_distribution(of)
     return "" if means is None or means[expert] < 0 else of.survey.genres[means[expert]]
 
 
-def weak(of: Subject, expert: int) -> bool:
+def is_weak_genre(of: Subject, expert: int) -> bool:
     """Say whether chance explains the genre of an expert's own distribution, too. What comes from its people is beyond chance."""
     found = _preferred(of, expert)
     return found is not None and found[1] <= found[2]
@@ -118,7 +118,7 @@ def weak(of: Subject, expert: int) -> bool:
 @cached_resource(64)
 def turned_list(of: Subject, user: int, edits: Edits, keep_seen: bool) -> TurnedList:
     """Return somebody's list before and after their experts are turned."""
-    return steering.turn_list(of.model, of.dataset, edit_user(of.dataset, user, edits), _means(of), keep_seen)
+    return steering.turn_list(of.model, of.dataset, edit_user(of.dataset, user, edits), _mean_distribution(of), keep_seen)
 
 
 def all_effects(of: Subject) -> pd.DataFrame | None:
@@ -137,7 +137,7 @@ def known_cost(of: Subject, scales: Scales) -> pd.DataFrame | None:
     return _turn_costs().get((of.cache_key(), *sorted(scales.items())))
 
 
-def cost(of: Subject, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
+def measure_cost(of: Subject, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
     """Ask. Hold nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
     costs, measured = _turn_costs(), steering.turn_cost(of, scales, tell)
     for oldest in list(costs)[: max(len(costs) - MOST_TURNS, 0)]:

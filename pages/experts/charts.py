@@ -8,7 +8,7 @@ from elastic_core.text import figure as safe
 from pages.components.plot import STEADY, Palette, error_bars, style_figure
 
 
-def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
+def draw_lifts(table: pd.DataFrame, p: Palette) -> go.Figure:
     """Draw the lift of each genre with its interval, on a scale of ratios; a full mark where the interval leaves 1 out."""
     ordered = table.iloc[::-1]
     figure = go.Figure()
@@ -28,7 +28,7 @@ def evidence(table: pd.DataFrame, p: Palette) -> go.Figure:
     )  # fmt: skip
 
 
-def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
+def draw_agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
     """Draw every item: what the vector says against what was measured."""
     figure = go.Figure(
         go.Scattergl(
@@ -45,7 +45,7 @@ def agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
     )  # fmt: skip
 
 
-def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float], line: str) -> go.Figure:
+def draw_siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float], line: str) -> go.Figure:
     """Draw the load of everybody in one row or column, with what luck alone would give each."""
     ramp = p.warm if line == "row" else p.cool
     other = "column" if line == "row" else "row"
@@ -67,7 +67,7 @@ def siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, fl
     )  # fmt: skip
 
 
-def effects(table: pd.DataFrame, p: Palette) -> go.Figure:
+def draw_effects(table: pd.DataFrame, p: Palette) -> go.Figure:
     """Draw the change of NDCG@10 with its interval for each thing that was done; left of 0 = the list got worse."""
     ordered = table.iloc[::-1]
     figure = go.Figure(

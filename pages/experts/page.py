@@ -4,18 +4,23 @@ import streamlit as st
 
 from pages.components import cache, edits, page_context, page_elements
 from pages.components.controls import choose_without_label, option_in_address
-from pages.experts import cached, head, parts, sentences, turning
+from pages.experts import cached, expert_summary, knobs, panels, sentences
 
 PART = "exp_part"
 EVERY, TURN = "All experts", "Turn it"
 # One part of the dashboard, of which only the chosen one is computed; it returns what is doubtful about it.
-PARTS = {EVERY: parts.every, TURN: turning.show, "People and items": parts.people_and_items, "Neighbours": parts.neighbours}
+PARTS = {
+    EVERY: panels.show_all_experts,
+    TURN: knobs.show_knobs,
+    "People and items": panels.show_users_and_items,
+    "Neighbours": panels.show_neighbours,
+}
 
 
 now = page_context.require_context()
 page_elements.require_experts(now, "What does one expert stand for, and does it matter?")
 edits.current_edits(now)  # so that a link's edits are this person's, whichever part is open
-of = cached.subject(now.open_run)
+of = cached.survey_run(now.open_run)
 strongest = cache.strongest_expert(now.open_run, now.user)
 assert strongest is not None
 number = strongest if now.expert is None else now.expert
@@ -27,15 +32,17 @@ if turned:  # is about a person: sliders and list stand in one view, without the
 else:
     page_elements.show_title(f"What does expert {number} stand for, and does it matter?")
     st.write(sentences.TEXT("IDEA"))
-    head.walk(of, number, strongest, sentences.TEXT("STRONGEST", person=now.user + 1) if now.expert is None else "")
-    doubts = head.cards(of, number, now.user)
-alive = turned or of.traffic.load[number] > 0 or head.dead(of, number)
+    expert_summary.show_navigation(
+        of, number, strongest, sentences.TEXT("STRONGEST", person=now.user + 1) if now.expert is None else ""
+    )
+    doubts = expert_summary.show_summary(of, number, now.user)
+alive = turned or of.traffic.load[number] > 0 or expert_summary.show_dead_notice(of, number)
 chosen = choose_without_label("Part", list(PARTS), PART)
 if alive or chosen == EVERY:
     with st.container(border=True):
         doubts += PARTS[chosen](of, number, now.user) or ()
 page_elements.show_confidence_notes(doubts)
-swap = st.session_state.get(turning.SWAP)
+swap = st.session_state.get(knobs.SWAP)
 command = [] if chosen == EVERY else ["--expert", number]
 if chosen == TURN and swap is not None:
     command += ["--swap", swap]

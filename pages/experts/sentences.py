@@ -17,19 +17,19 @@ ALL, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = T
 LUCK, MORE = ":gray-badge[may be luck]", ":green-badge[more than luck]"
 
 
-def named(label: Label | None, alone: OwnRanking) -> str:
+def name_expert(label: Label | None, alone: OwnRanking) -> str:
     """Say what an expert stands for: what its people have more of, or else what it recommends first by itself."""
     if label is not None and label.genres:
         return f"Its people like {markdown(label.text)}"
-    return _first(alone, " · ") or "no name"
+    return _first_items(alone, " · ") or "no name"
 
 
-def _first(alone: OwnRanking, between: str) -> str:
+def _first_items(alone: OwnRanking, between: str) -> str:
     """Name the first two that it recommends by itself; nothing where that is not known."""
     return between.join(markdown(split_year(title)[0]) for title in alone.titles[:2])
 
 
-def meaning(label: Label | None, alone: OwnRanking, truth: str = "") -> str:
+def describe_meaning(label: Label | None, alone: OwnRanking, truth: str = "") -> str:
     """Say what its people like, and whether other signs (what it prefers by itself, the `truth` of a made-up world) say the
     same."""
     if label is not None and label.genres:
@@ -42,14 +42,14 @@ def meaning(label: Label | None, alone: OwnRanking, truth: str = "") -> str:
     return f"{why}{'Named by what it recommends first.' if alone.titles else ''}".strip()
 
 
-def meaning_doubts(label: Label | None, alone: OwnRanking) -> list[str]:
+def meaning_notes(label: Label | None, alone: OwnRanking) -> list[str]:
     """Say how sure that is."""
     doubts = []
     if label is not None and label.genres:
         genre = markdown(label.genres[0])
         doubts.append(TEXT("SURE_LABEL", genre=genre, lift=label.lift, low=label.low, high=label.high, n=label.n))
     if alone.titles:
-        doubts.append(TEXT("SURE_FIRST", titles=_first(alone, " and ")))
+        doubts.append(TEXT("SURE_FIRST", titles=_first_items(alone, " and ")))
     if alone.genre:
         doubts.append(TEXT("SURE_ALONE", genre=markdown(alone.genre), times=alone.times, chance=alone.chance))
     return doubts
@@ -61,7 +61,7 @@ VERDICTS = {
 }  # fmt: skip
 
 
-def effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None = None) -> tuple[str, str]:
+def describe_effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None = None) -> tuple[str, str]:
     """Say what removing it does: a verdict and a sentence, which says where experts as much used (`alike`) are missed as much."""
     word = ablation.effect_verdict(row)
     end = ": nothing that we can measure" if word in ("unclear", "same") else ""
@@ -70,14 +70,14 @@ def effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None = N
     return VERDICTS[word], f"Removing it changes **{row['replaced']:.1f} of 10** suggestions{end}."
 
 
-def effect_doubts(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None) -> list[str]:
+def effect_notes(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None) -> list[str]:
     """Give the numbers of a removal, beside that of experts which as many people use."""
     if ablation.effect_verdict(row) == "few":
         return []
-    null = "" if alike is None else f" Experts that about as many people use: {change(alike)}."
-    return [f"**Removing it.** NDCG@10 changes by {change(row)}, p = {row['p']:.2f}.{null}"]
+    null = "" if alike is None else f" Experts that about as many people use: {format_change(alike)}."
+    return [f"**Removing it.** NDCG@10 changes by {format_change(row)}, p = {row['p']:.2f}.{null}"]
 
 
-def change(row: Mapping[Hashable, Any]) -> str:
+def format_change(row: Mapping[Hashable, Any]) -> str:
     """Write a difference of NDCG@10 with interval and n."""
     return f"{row['d_ndcg']:+.4f} (95%: {row['low']:+.4f} to {row['high']:+.4f}, {row['n']:,} people)"

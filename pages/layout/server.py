@@ -110,7 +110,7 @@ class Guard:
             await self.app(scope, receive, send)
         elif FILES in scope["path"] and public.is_public():
             await guarded({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
-            await guarded({"type": "http.response.body", "body": f"{public.refusal('upload')}.".encode()})
+            await guarded({"type": "http.response.body", "body": f"{public.refusal_reason('upload')}.".encode()})
         else:
             await self.app(scope, receive, guarded)
 

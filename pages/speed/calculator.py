@@ -10,7 +10,7 @@ TEXT = page_text.load_page_text(__file__)
 COLUMNS = page_elements.parse_columns(TEXT("COSTS"))
 
 
-def show() -> None:
+def show_calculator() -> None:
     with page_elements.place_in_row("top"):
         n = bind_widget(st.select_slider, "N, events read", [2**i for i in range(5, 17)], 1024, key="spd_n", width=300)
         d = bind_widget(st.selectbox, "d, numbers per item", (32, 64, 128, 256), index=1, key="spd_d", width=160)

@@ -30,14 +30,14 @@ LAYOUT = {
 }  # fmt: skip
 
 
-def curves(
+def draw_curves(
     table: pd.DataFrame, fits: Mapping[str, Fit], colours: Palette, column: str, title: str, crossings: Sequence[float] = ()
 ) -> go.Figure:
     """Time or memory per history against N, both logarithmic; quartiles as a line, fits dotted over their range."""
     figure = go.Figure()
     for system in _in_order(table["system"]):
         rows = table[table["system"] == system].sort_values("length")
-        colour, symbol = style(system, table["system"], colours)
+        colour, symbol = style_of_system(system, table["system"], colours)
         figure.add_scatter(
             x=rows["length"], y=rows[column], mode="markers+lines", name=safe(rows["label"].iloc[0]),
             error_y=error_bars(rows, "ms", width=3, thickness=1) if column == "ms" and "low" in rows else None,
@@ -65,14 +65,14 @@ def _add_fit(figure: go.Figure, fit: Fit, colour: str, first: bool) -> None:
     )  # fmt: skip
 
 
-def events(table: pd.DataFrame, colours: Palette) -> go.Figure:
+def draw_new_events(table: pd.DataFrame, colours: Palette) -> go.Figure:
     """Milliseconds until the state is there after one new event, against the length of the history so far."""
     figure = go.Figure()
     for system, (name, dash, state_symbol) in EVENT_LINES.items():
         rows = table[table["system"] == system].sort_values("length")
         if rows.empty:
             continue
-        colour, symbol = style(system.removesuffix("-stream"), table["system"], colours)
+        colour, symbol = style_of_system(system.removesuffix("-stream"), table["system"], colours)
         if state_symbol:
             colour, symbol = colours.text, state_symbol
         figure.add_scatter(
@@ -84,7 +84,7 @@ def events(table: pd.DataFrame, colours: Palette) -> go.Figure:
     return _with_logarithmic_axes(figure, sorted(set(table["length"])), "ms per person and new event")
 
 
-def style(system: str, present: Sequence[str] | pd.Series, colours: Palette) -> tuple[str, str]:
+def style_of_system(system: str, present: Sequence[str] | pd.Series, colours: Palette) -> tuple[str, str]:
     """Colour and symbol of a system."""
     others = [name for name in _in_order(present) if name not in SYSTEMS]
     place = SYSTEMS.index(system) if system in SYSTEMS else len(SYSTEMS) + others.index(system)

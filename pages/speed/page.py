@@ -55,7 +55,7 @@ def reading_a_history() -> None:
     with doubt:
         if not table.empty:
             st.caption(f"{source.capitalize()}: {page_context.escape_markdown(curves.machine_text(table))}")
-        reading.reported()
+        reading.show_paper_numbers()
 
 
 def one_new_event() -> None:
@@ -82,7 +82,7 @@ where = st.container()
 st.write(TEXT("idea"))
 part = choose_without_label("View", PARTS, "spd_part")
 measurement, file = show_panel(), curves.shipped_file(page_context.RUNS)
-{READING: reading_a_history, EVENT: one_new_event, CALCULATOR: calculator.show}[part]()
+{READING: reading_a_history, EVENT: one_new_event, CALCULATOR: calculator.show_calculator}[part]()
 command = "events --batch 8 --threads 1" if part == EVENT else "latency --directions forward --threads 1"
 page_elements.show_footer(
     f"nice python -m elastic_core bench {command}", source=st.session_state.get("spd_source", SOURCES[0]), view=part

@@ -52,10 +52,12 @@ def curves_of(table: pd.DataFrame, column: str, doubt: DeltaGenerator) -> None:
         with left:
             page_elements.show_heading("Time")
             crossings = curves.crossing_table(curves.speed_ratio(table, "elastic", "sasrec-fused", column))
-            _curve("spd_time", table, column, "milliseconds per history", start, TEXT.chart_text("TIME"), crossings, below[0])
+            _show_curve(
+                "spd_time", table, column, "milliseconds per history", start, TEXT.chart_text("TIME"), crossings, below[0]
+            )
         with right:
             page_elements.show_heading("Memory")
-            _curve("spd_memory", table, "memory", "megabytes per history", start, TEXT.chart_text("MEMORY"), [], below[1])
+            _show_curve("spd_memory", table, "memory", "megabytes per history", start, TEXT.chart_text("MEMORY"), [], below[1])
     ours = next((name for name in FORMS if name in set(table["system"])), "")
     for peer in [name for name in PEERS if name in set(table["system"])]:
         st.markdown(f"- {page_context.escape_markdown(curves.speed_sentence(table, ours, peer, column))}")
@@ -73,12 +75,12 @@ def _first_length(lengths: list[int], doubt: DeltaGenerator) -> int:
     return int(bind_widget(doubt.selectbox, "Lines begin at N =", lengths, index=place, key="spd_from", width=200))
 
 
-def _curve(
+def _show_curve(
     key: str, table: pd.DataFrame, column: str, title: str, start: int, about: page_text.ChartText, crossings: list[float],
     below: DeltaGenerator,
 ) -> None:  # fmt: skip
     fits = {system: fit for system in set(table["system"]) if (fit := curves.fit_line(table, system, column, start)) is not None}
-    figure = cache.cached_figure(charts.curves, table, fits, page_context.theme_palette(), column, title, crossings)
+    figure = cache.cached_figure(charts.draw_curves, table, fits, page_context.theme_palette(), column, title, crossings)
     exponents = curves.fit_exponents(table, column, start)
     words = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))
     page_elements.show_chart(key, figure, table, about, f"{title} against history length. {words}.")
@@ -89,7 +91,7 @@ def _curve(
     )  # fmt: skip
 
 
-def reported() -> None:
+def show_paper_numbers() -> None:
     """The paper's own numbers, apart from ours."""
     with st.container(border=True):
         claims = "; ".join(f"{what}: **{value}** ({where})" for what, value, where in curves.PAPER)
@@ -101,6 +103,6 @@ def new_event(table: pd.DataFrame) -> None:
     table, clock = curves.trusted_rows(table)
     words = curves.event_words(table.pivot_table(index="length", columns="system", values="ms"))
     st.markdown(page_context.escape_markdown(f"{words} Times are {clock}."))
-    figure = cache.cached_figure(charts.events, curves.with_refresh(table), page_context.theme_palette())
+    figure = cache.cached_figure(charts.draw_new_events, curves.with_refresh(table), page_context.theme_palette())
     page_elements.show_chart("spd_event", figure, table, TEXT.chart_text("EVENT"), f"Time of one new event. {words}")
     st.caption(page_context.escape_markdown(curves.machine_text(table)))

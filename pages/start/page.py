@@ -30,7 +30,7 @@ def share_agreement(of: OpenRun, people: int, keep_seen: bool) -> Agreement | No
     return attribution.share_agreement(of.model, of.dataset, people, keep_seen)
 
 
-def toggle(what: str, number: int) -> None:
+def toggle_edit(what: str, number: int) -> None:
     """Something in the picture was clicked: an event or an expert goes, or comes back."""
     if what in (strip.PICKED, strip.OPENED):
         page_context.select_expert(number)
@@ -44,7 +44,7 @@ def toggle(what: str, number: int) -> None:
         edits.set_edits(after)
 
 
-def opening() -> None:
+def show_opening() -> None:
     retrieved, values = start.retrieved, {"one": words.one, "many": words.many, "size": f"{now.dataset.catalog.n_items:,}"}
     about = {"person": now.user + 1, "did": words.did, "many": words.many}
     if now.dataset.in_baskets:
@@ -68,7 +68,7 @@ def edit_buttons() -> None:
         place_button(
             f"Remove the last {words.one}", "start_remove", edits.append_edits, Remove(last, last), icon="backspace",
             disabled=held or here.n_events < 2,
-            help=f"Forget “{_title(here.history.items[-1])}” and ask again.",
+            help=f"Forget “{_title_of_item(here.history.items[-1])}” and ask again.",
         )  # fmt: skip
         if here.strongest is not None:
             place_button(
@@ -101,7 +101,7 @@ def find_yourself() -> None:
     )  # fmt: skip
 
 
-def verdict() -> None:
+def show_verdict() -> None:
     """What was edited, and what list and experts answered."""
     if not edit_list:
         return
@@ -117,7 +117,7 @@ def verdict() -> None:
         return
     truth = "Nobody knows what comes next after another history."
     if here.recommendation.truth is not None:
-        truth = f"★ {_title(here.recommendation.truth)}, which they really {words.did} next, {change.truth_moved}."
+        truth = f"★ {_title_of_item(here.recommendation.truth)}, which they really {words.did} next, {change.truth_moved}."
     others = here.others_retrieved(start) if edited_person.removed or edited_person.n_added else ""
     text = " and ".join(phrases)
     with st.container(key="start_said"):
@@ -133,19 +133,19 @@ def _removed_name() -> str:
     count = f"{len(removed)} {words.many}"
     if removed[0] > edited_person.numbers[-1]:
         return f"the last {words.one if len(removed) == 1 else count}"
-    return count if len(removed) > 1 else _title(edited_person.events[removed[0] - 1])
+    return count if len(removed) > 1 else _title_of_item(edited_person.events[removed[0] - 1])
 
 
-def _title(item: int) -> str:
+def _title_of_item(item: int) -> str:
     return page_context.escape_markdown(inspect.split_year(now.dataset.catalog.title(int(item)))[0])
 
 
-def picture() -> None:
+def show_picture() -> None:
     """The strip, and what its list is chosen from."""
     rows = event_rows(now.dataset, edited_person, SHOWN, SHOWN)
     traffic = cache.route_everybody(now.open_run) if here.retrieved is not None else None
     names = user_cards.name_user_experts(now, here) if here.retrieved is not None else {}
-    opened = strip.draw(now, rows, here, change, names=names, traffic=traffic, changed=bool(edit_list), on_act=toggle)
+    opened = strip.show_strip(now, rows, here, change, names=names, traffic=traffic, changed=bool(edit_list), on_act=toggle_edit)
     gold = "what the next basket held" if now.dataset.in_baskets else f"the {words.one} they really {words.did} next"
     among = {"left": f"{here.recommendation.n_candidates:,}", "many": words.many, "gold": gold}
     st.caption(TEXT("all" if keep_seen else "new ones", done=words.done, **among))
@@ -153,7 +153,7 @@ def picture() -> None:
         page_context.open_page("experts/page.py")
 
 
-def doubt() -> None:
+def show_notes() -> None:
     """How often such a list is right, how this person was chosen, and whether another edit would have done the same."""
     panel = st.expander("How sure?", icon=":material/help:", on_change="rerun", key="start_sure")
     with panel:
@@ -174,7 +174,7 @@ def doubt() -> None:
             page_elements.remember_table("chance", null.table)
 
 
-def agreement() -> None:
+def show_agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
     found = share_agreement(now.open_run, PEOPLE, now.keep_seen)
     if found is not None:
@@ -183,7 +183,7 @@ def agreement() -> None:
         agree.markdown(TEXT("truth", truly=truly, people=found.people, owners=held, chance=by_chance))
 
 
-def onwards() -> None:
+def show_links() -> None:
     """Links that lead on; run, person and edits stay."""
     opens = start.strongest if now.expert is None else now.expert
     which = "one expert" if opens is None else f"expert {opens}"
@@ -209,15 +209,15 @@ change = compare_lists(start.recommendation, here.recommendation)
 
 st.html(LOW)
 with heading, st.container(key="start_lead_read" if edit_list else "start_lead"):
-    opening()
+    show_opening()
 with acting:
     edit_buttons()
-    verdict()
+    show_verdict()
 with body:
-    picture()
+    show_picture()
     agree = st.empty()
-doubt()
-onwards()
+show_notes()
+show_links()
 page_elements.remember_table("history", inspect.history_table(now.dataset, start.history, start.n_events))
 page_elements.remember_table("suggestions", change.table)
 page_elements.show_footer(
@@ -225,4 +225,4 @@ page_elements.show_footer(
     *(["--seen"] if keep_seen else []),
     *([f"--edits={format_edits(edit_list)}"] if edit_list else []),
 )  # fmt: skip
-agreement()
+show_agreement()

@@ -41,7 +41,7 @@ def model_trace(
     return trace_model(of.model, _here, indices)
 
 
-def draw(
+def show_strip(
     now: Context, rows: pd.DataFrame, here: Prediction, change: ListChange, *,
     names: Mapping[int, str], traffic: Routing | None, changed: bool, on_act: Callable[[str, int], None],
 ) -> bool:  # fmt: skip
@@ -57,75 +57,79 @@ def draw(
     earlier = int(rows["number"].iloc[0]) - 1
     data = {
         "who": f"{now.run.name}~{now.user}",
-        "events": [_event(shades, row, trace, at) for at, row in enumerate(rows.to_dict("records"))],
-        "grid": _grid(now, here, traffic, trace, palette),
-        "experts": [_expert(now, here, trace, at, names.get(expert, ""), traffic) for at, expert in enumerate(trace.experts)],
-        "list": _list(now, shades, change, trace, changed),
+        "events": [_event_data(shades, row, trace, at) for at, row in enumerate(rows.to_dict("records"))],
+        "grid": _grid_data(now, here, traffic, trace, palette),
+        "experts": [
+            _expert_data(now, here, trace, at, names.get(expert, ""), traffic) for at, expert in enumerate(trace.experts)
+        ],
+        "list": _list_data(now, shades, change, trace, changed),
         "left": [
-            {"name": _bare(row["title"]), "mark": f"now {row['now'] or now.item_words.done}"}
+            {"name": _bare_title(row["title"]), "mark": f"now {row['now'] or now.item_words.done}"}
             for row in change.gone.to_dict("records")
         ],
         "locked": {"remove": edits_locked, "silence": edits_locked, "look": page_context.is_locked("expert")},
         "colours": palette._asdict(),
-        "says": _says(now, trace, earlier),
+        "says": _text_data(now, trace, earlier),
     }
     result = _mount(
         data=data, key=KEY,
-        **{f"on_{what}_change": partial(_acted, what, on_act) for what in (REMOVED, SILENCED, PICKED, OPENED)},
+        **{f"on_{what}_change": partial(_pass_act, what, on_act) for what in (REMOVED, SILENCED, PICKED, OPENED)},
     )  # fmt: skip
     return isinstance(result.get(OPENED), int | float)
 
 
-def _acted(what: str, on_act: Callable[[str, int], None]) -> None:
+def _pass_act(what: str, on_act: Callable[[str, int], None]) -> None:
     value = (st.session_state.get(KEY) or {}).get(what)
     if isinstance(value, int | float):
         on_act(what, int(value))
 
 
-def _bare(title: str) -> str:
+def _bare_title(title: str) -> str:
     return inspect.split_year(title)[0]
 
 
-def _thing(shades: item_cards.GenreColours, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
+def _item_data(shades: item_cards.GenreColours, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """An item as a cover and its name; pointed at, the browser says its whole title and its genres."""
     colour = shades.colour_of(row["genres"])
     cover = {"initials": item_cards.title_initials(name), "colour": colour, "ink": item_cards.contrast_colour(colour)}
     return {"name": name, "about": " · ".join([row["title"], *row["genres"]]), "cover": cover}
 
 
-def _event(shades: item_cards.GenreColours, row: Mapping[str, Any], trace: ModelTrace, at: int) -> dict[str, Any]:
-    name = ("+ " if row["state"] == ADDED else "") + _bare(row["title"])
+def _event_data(shades: item_cards.GenreColours, row: Mapping[str, Any], trace: ModelTrace, at: int) -> dict[str, Any]:
+    name = ("+ " if row["state"] == ADDED else "") + _bare_title(row["title"])
     votes = None if trace.votes is None or row["state"] == GONE else trace.votes[at]
-    return _thing(shades, name, row) | {"place": row["number"], "gone": row["state"] == GONE, "votes": votes}
+    return _item_data(shades, name, row) | {"place": row["number"], "gone": row["state"] == GONE, "votes": votes}
 
 
-def _list(
+def _list_data(
     now: Context, shades: item_cards.GenreColours, change: ListChange, trace: ModelTrace, changed: bool
 ) -> list[dict[str, Any]]:
     """The suggestions, and what really came next where it stands below them and nothing leads to it."""
     titles = inspect.told_apart(change.table["title"], now.dataset.catalog.ids[change.table["item"]])
-    titles += [_bare(title) for title in change.below["title"]]
+    titles += [_bare_title(title) for title in change.below["title"]]
     items = []
     for at, row in enumerate([*change.table.to_dict("records"), *change.below.to_dict("records")]):
         drawn = at < len(change.table)
-        items.append(_thing(shades, titles[at], row) | {
+        items.append(_item_data(shades, titles[at], row) | {
             "item": str(row["item"]), "rank": row["rank"], "gold": row["is_truth"],
             "mark": user_cards.MARKS[row["change"]].format(row["was"] or "seen") if changed else "",
             "suggestion_share": trace.suggestion_share[at].tolist() if drawn and trace.suggestion_share is not None else None,
-            "without": _numbers(trace.without_expert[at]) if drawn else [None] * len(trace.experts),
-            "missing": _numbers(trace.without_event[at]) if drawn else [None] * len(trace.indices),
+            "without": _round_values(trace.without_expert[at]) if drawn else [None] * len(trace.experts),
+            "missing": _round_values(trace.without_event[at]) if drawn else [None] * len(trace.indices),
         })  # fmt: skip
     return items
 
 
-def _expert(now: Context, here: Prediction, trace: ModelTrace, place: int, name: str, traffic: Routing | None) -> dict[str, Any]:
+def _expert_data(
+    now: Context, here: Prediction, trace: ModelTrace, place: int, name: str, traffic: Routing | None
+) -> dict[str, Any]:
     expert, catalog, lines, notes = trace.experts[place], now.dataset.catalog, [], []
     event_share = None if trace.event_share is None else trace.event_share[place]
     if event_share is not None and event_share.any():
         # An item met twice counts together.
         item_share = np.bincount(here.history.items, event_share, minlength=catalog.n_items + 1)
         often = int(np.count_nonzero(event_share[here.history.items == item_share.argmax()]))
-        most = _bare(catalog.title(int(item_share.argmax()))) + f" ×{often}" * (often > 1)
+        most = _bare_title(catalog.title(int(item_share.argmax()))) + f" ×{often}" * (often > 1)
         lines.append(f"{'reads' if trace.suggestion_share is None else 'holds'}: {item_share.max():.0%} {most}")
     if factor := here.scales.get(expert):
         lines.append(f"counts × {factor:g}")
@@ -142,11 +146,11 @@ def _expert(now: Context, here: Prediction, trace: ModelTrace, place: int, name:
     }  # fmt: skip
 
 
-def _numbers(values: np.ndarray) -> list[float | None]:
+def _round_values(values: np.ndarray) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
 
 
-def _grid(
+def _grid_data(
     now: Context, here: Prediction, traffic: Routing | None, trace: ModelTrace, palette: plot.Palette
 ) -> dict[str, Any] | None:
     """Colour by load, sub-key scores along the edges; None where there are no keys to look experts up by."""
@@ -165,7 +169,7 @@ def _grid(
     }  # fmt: skip
 
 
-def _says(now: Context, trace: ModelTrace, earlier: int) -> dict[str, Any]:
+def _text_data(now: Context, trace: ModelTrace, earlier: int) -> dict[str, Any]:
     """The picture's words: did events vote, and does every expert give suggestions of its own?"""
     words = now.item_words
     k, each_suggests = len(trace.experts), trace.suggestion_share is not None

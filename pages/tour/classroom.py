@@ -104,7 +104,7 @@ def show_class_panel() -> None:
 
 def _show_invitation(inside: str) -> None:
     """The link for everybody, with a code to scan; where nobody else can reach it, how to change that."""
-    n_visitors, link = _shared_classes().come(inside, _visitor_id()), _class_address(inside)
+    n_visitors, link = _shared_classes().count_visitor(inside, _visitor_id()), _class_address(inside)
     st.write(f"**{inside}** · {n_visitors} {'visitor' if n_visitors == 1 else 'visitors'} so far. The link for everybody:")
     st.code(link or _class_address(inside, anyhow=True), language=None, wrap_lines=True)
     if link is None:
@@ -138,24 +138,24 @@ def count_bet(stop: int, step: Step, chosen: str | None) -> bool:
     if inside is None:
         return True
     shared = _shared_classes()
-    shared.come(inside, _visitor_id())
+    shared.count_visitor(inside, _visitor_id())
     if chosen is not None and not is_teacher():
-        shared.bet(inside, _visitor_id(), stop, step.options.index(chosen))
+        shared.place_bet(inside, _visitor_id(), stop, step.options.index(chosen))
     _show_bet_counts(inside, stop, step)
-    return shared.released(inside, stop)
+    return shared.is_released(inside, stop)
 
 
 def move_class(stop: int) -> None:
     """The teacher went to this stop."""
     if is_teacher():
-        _shared_classes().lead(st.session_state[KEY], stop)
+        _shared_classes().set_teacher_stop(st.session_state[KEY], stop)
 
 
 @st.fragment(run_every=POLL)
 def _show_bet_counts(inside: str, stop: int, step: Step) -> None:
     """How many have bet, and with the answer on what: before, others would follow the most. Looks again by itself."""
-    shared, out = _shared_classes(), _shared_classes().released(inside, stop)
-    counts, before = shared.counts(inside, stop, len(step.options)), st.session_state.get(OUT, (stop, out))
+    shared, out = _shared_classes(), _shared_classes().is_released(inside, stop)
+    counts, before = shared.count_bets(inside, stop, len(step.options)), st.session_state.get(OUT, (stop, out))
     st.session_state[OUT] = (stop, out)
     if GOES in st.session_state or (before[0] == stop and before[1] != out):
         st.rerun()  # the whole page: it goes elsewhere, or shows the answer
@@ -166,13 +166,13 @@ def _show_bet_counts(inside: str, stop: int, step: Step) -> None:
     if is_teacher():
         label = "Hide the answer again" if out else "Show the answer to the class"
         place_button(label, "class_release", _release_answer, stop, not out, icon="visibility")
-    elif (there := shared.leads(inside)) and there != stop:
+    elif (there := shared.teacher_stop(inside)) and there != stop:
         place_button(f"Your teacher is at stop {there}", "class_follow", _follow_teacher, icon="directions_walk")
 
 
 def _follow_teacher() -> None:
     inside = class_code()
-    if inside and (there := _shared_classes().leads(inside)):
+    if inside and (there := _shared_classes().teacher_stop(inside)):
         st.session_state[GOES] = there
 
 
@@ -184,7 +184,7 @@ def take_requested_stop() -> int | None:
 
 def _release_answer(stop: int, out: bool) -> None:
     if is_teacher():
-        _shared_classes().release(st.session_state[KEY], stop, out)
+        _shared_classes().release_answer(st.session_state[KEY], stop, out)
 
 
 def _open_class() -> None:

@@ -12,7 +12,7 @@ from elastic_core.errors import InputError
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.services import public
-from elastic_core.services.durations import about
+from elastic_core.services.durations import format_duration
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
 from elastic_core.services.train.estimate import estimate_time
@@ -62,7 +62,7 @@ def show_start_button(config: RunConfig | None) -> None:
         icon="model_training",
         type="primary",
         disabled=config is None or page_context.is_locked("train_start") or public.is_public(),
-        help=public.refusal("training") or None,
+        help=public.refusal_reason("training") or None,
     )
     if config is not None and not public.is_public():  # the price is measured
         with place:
@@ -219,12 +219,14 @@ def _show_cost(config: RunConfig) -> None:
         return
     size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
     if not cost.steps:
-        sentence = TEXT("counted", system=page_context.escape_markdown(run_table.system_name(config)), time=about(cost.seconds))
+        sentence = TEXT(
+            "counted", system=page_context.escape_markdown(run_table.system_name(config)), time=format_duration(cost.seconds)
+        )
     elif not cost.timed:
         sentence = TEXT("large", **size)
     else:
         limit = f"{config.train.minutes:g} min at most; here " if cost.budget_seconds and cost.fitting == cost.epochs else ""
-        time = f"{limit}{about(cost.seconds)}"
+        time = f"{limit}{format_duration(cost.seconds)}"
         size |= {"epochs": f"{cost.fitting:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
         sentence = TEXT("cost", time=time[:1].upper() + time[1:], **size)
     waiting.info(sentence, icon=":material/timer:")

@@ -62,7 +62,7 @@ def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: P
     assert faults["line"].tolist() == [44]
     assert steps["events"].tolist() == ["43", "42", "42", "42"]
     press(app, "Keep these data")
-    (kept,) = UploadStore(app_runs / "uploads").all()
+    (kept,) = UploadStore(app_runs / "uploads").list_stored()
     assert "Kept as" in " ".join(str(s.value) for s in app.success) and kept.facts["people"] == 6
     app.switch_page("train/page.py").run()
     assert kept.label in app.selectbox(key="train_data").options
@@ -108,7 +108,7 @@ def test_a_file_without_times_is_taken_in_its_order(opened: Visit, app_runs: Pat
     assert "All 42 rows can be read" in said(app)
     assert not [box for box in app.selectbox if str(box.key).startswith("dat_ties_")]
     press(app, "Keep these data")
-    (kept,) = UploadStore(app_runs / "uploads").all()
+    (kept,) = UploadStore(app_runs / "uploads").list_stored()
     assert kept.config.columns == {"user": "user", "item": "item", "time": ""}
     press(app, "Look at it")
     assert not app.exception and app.metric[0].value == "6"
@@ -123,7 +123,7 @@ def test_many_equal_times_are_told_and_may_be_put_in_a_random_order(opened: Visi
     healthy(box.set_value("random").run())
     assert "a hash decides" in said(app)
     press(app, "Keep these data")
-    (kept,) = UploadStore(app_runs / "uploads").all()
+    (kept,) = UploadStore(app_runs / "uploads").list_stored()
     assert kept.config.ties == "random"
     press(app, "Look at it")
     assert not app.exception and "a hash decides" in said(app)
@@ -132,7 +132,7 @@ def test_many_equal_times_are_told_and_may_be_put_in_a_random_order(opened: Visi
 def test_what_is_kept_can_be_looked_at_and_deleted(opened: Visit, app_runs: Path) -> None:
     app = opened(PAGE, dat_part="Plant a world", dat_users="100", dat_items="60", dat_interests="4")
     press(app, "Keep this world")
-    (kept,) = UploadStore(app_runs / "uploads").all()
+    (kept,) = UploadStore(app_runs / "uploads").list_stored()
     assert kept.config.planted.users == 100 and kept.config.planted.interests == 4
     press(app, "Which model?")
     assert app.selectbox(key="dat_study").value == kept.label

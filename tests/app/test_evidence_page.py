@@ -192,12 +192,12 @@ def test_a_figure_marks_what_may_be_claimed() -> None:
     ]
     table = pd.DataFrame(rows, columns=["family", "short", "n", "A", "B", "difference", "low", "high", "winner"])
     sides = ("<b>Ours</b>", "SASRec")
-    figure = charts.forest(table, plot.LIGHT, sides, family="family")
+    figure = charts.draw_forest(table, plot.LIGHT, sides, family="family")
     marks = figure.data[-1]
     assert list(marks.marker.color) == [plot.LIGHT.cool[1], plot.LIGHT.ground, plot.LIGHT.ground]
     assert list(np.diff(marks.y)) == [-1, -2.4] and "<b>y</b>" in figure.layout.yaxis.ticktext
     assert not any("<b>Ours" in note.text for note in figure.layout.annotations), "a name is no markup"
-    alike = charts.forest(table.assign(n=10), plot.LIGHT, sides)
+    alike = charts.draw_forest(table.assign(n=10), plot.LIGHT, sides)
     assert "n = 10" in alike.layout.xaxis.title.text and not any("n =" in note.text for note in alike.layout.annotations)
 
 
@@ -206,7 +206,7 @@ def test_figure_five_has_a_panel_for_each_number() -> None:
         "√K": [8, 8, 16], "k": [4, 8, 8], "NDCG@10": [0.1, 0.2, 0.3], "± 95%": [0.01, 0.02, 0.03], "in use": [0.5, 0.6, np.nan],
         "runs": ["a", "b", "<c>"],
     })  # fmt: skip
-    figure = charts.memory_size(table, 8, 8, plot.DARK)
+    figure = charts.draw_memory_size(table, 8, 8, plot.DARK)
     assert [list(trace.x) for trace in figure.data] == [[8, 16], [8, 16], [4, 8], [4, 8]]
     assert list(figure.data[0].y) == [0.2, 0.3] and list(figure.data[0].error_y.array) == [0.02, 0.03]
     assert "<c>" not in figure.data[0].text[1]

@@ -141,7 +141,9 @@ def test_bad_numbers_and_runs_without_experts(opened: Open) -> None:
 
 def test_one_sign_of_a_meaning_comes_first_and_the_others_agree_or_not() -> None:
     label, alone = Label(("Sushi",), 2.0, 1.5, 3.0, 14), OwnRanking(("Sushi 3", "Tea 2"), "Sushi", 2.0, 1.5)
-    assert said_of.named(label, alone) == "Its people like Sushi"
-    assert "Other signs agree" in said_of.meaning(label, alone, "Sushi") and "Tea" not in said_of.meaning(label, alone, "Sushi")
-    assert "Other signs differ" in said_of.meaning(label, alone, "Yoga")
-    assert any("Tea 2 first" in doubt for doubt in said_of.meaning_doubts(label, alone))
+    assert said_of.name_expert(label, alone) == "Its people like Sushi"
+    assert "Other signs agree" in said_of.describe_meaning(label, alone, "Sushi") and "Tea" not in said_of.describe_meaning(
+        label, alone, "Sushi"
+    )
+    assert "Other signs differ" in said_of.describe_meaning(label, alone, "Yoga")
+    assert any("Tea 2 first" in doubt for doubt in said_of.meaning_notes(label, alone))

@@ -100,10 +100,10 @@ def test_every_view_works_and_old_addresses_open_the_page(opened: Opened) -> Non
 
 def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFrame) -> None:
     fits = {system: found for system in ("elastic",) if (found := curves.fit_line(rows, system, start=16)) is not None}
-    figure = charts.curves(rows, fits, plot.LIGHT, "ms", "milliseconds per history", [20.0])
+    figure = charts.draw_curves(rows, fits, plot.LIGHT, "ms", "milliseconds per history", [20.0])
     drawn = [trace for trace in figure.data if trace.line.dash == "dot"]
     assert len(drawn) == 1 and min(drawn[0].x) == pytest.approx(16) and max(drawn[0].x) == pytest.approx(32)
     assert len(figure.data) == 4, "one trace a system and one fit; nothing of another source"
-    alone = charts.curves(rows[rows["system"] == "sasrec-eager"], {}, plot.LIGHT, "memory", "megabytes")
+    alone = charts.draw_curves(rows[rows["system"] == "sasrec-eager"], {}, plot.LIGHT, "memory", "megabytes")
     eager = next(trace for trace in figure.data if trace.name == "SASRec, storing N × N")
     assert alone.data[0].line.color == eager.line.color

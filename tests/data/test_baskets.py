@@ -17,7 +17,7 @@ from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.core.objective import All, AllConfig
 from elastic_core.data.baskets import BasketDataset, hold_out_baskets, with_baskets
 from elastic_core.data.by_time import by_time
-from elastic_core.data.folding import fold
+from elastic_core.data.preprocessing import preprocess
 from elastic_core.data.reading import Table
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError
@@ -31,7 +31,7 @@ EVENTS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 8), st.integers(0,
 
 def folded(events: list[tuple[int, int, int]], timed: bool = True) -> Dataset:
     frame = pd.DataFrame(events, columns=["user", "item", "time"]).astype({"user": str, "item": str})
-    return fold(Table(frame if timed else frame[["user", "item"]], None, ""), name="t", label="t", licence="", k_core=0)
+    return preprocess(Table(frame if timed else frame[["user", "item"]], None, ""), name="t", label="t", licence="", k_core=0)
 
 
 def shop(seed: int = 0) -> list[tuple[int, int, int]]:

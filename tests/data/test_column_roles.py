@@ -22,7 +22,7 @@ from elastic_core.commands.arguments import parse_columns, split_commas
 from elastic_core.data.reading import Table, read_interactions
 from elastic_core.data.reading.archives import Upload
 from elastic_core.errors import InputError
-from elastic_core.services.data.upload_store import check_upload, open_upload, question
+from elastic_core.services.data.upload_store import check_upload, describe_open_question, open_upload
 
 DRAW = random.Random(5)
 ROWS: Any = [(u, i, 1_672_700_000 + DRAW.randrange(15_000_000)) for u in range(60) for i in DRAW.sample(range(40), 12)]
@@ -119,7 +119,9 @@ def test_the_line_of_a_question_reads_the_right_rows(head: str, row: str, says: 
     data = write_table(head, row)
     sentence = ask(data)
     assert re.search(says, sentence)
-    assert sentence.startswith(question(open_upload("x.csv", data.encode())[0]).split(": ")[0])  # the app asks the same
+    assert sentence.startswith(
+        describe_open_question(open_upload("x.csv", data.encode())[0]).split(": ")[0]
+    )  # the app asks the same
     line = shlex.split(sentence[sentence.index("--columns ") :])[1]
     table = read(data, line)
     users, items, times = wanted

@@ -1,4 +1,4 @@
-"""k-core, folding and splits against slow twins."""
+"""k-core, preprocessing and splits against slow twins."""
 
 from collections import Counter
 
@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastic_core.core.histories import Dataset
-from elastic_core.data.folding import core, fold
+from elastic_core.data.item_features import find_items_by_title
+from elastic_core.data.preprocessing import k_core_mask, preprocess
 from elastic_core.data.reading import Table
-from elastic_core.data.traits import find_titles
 from elastic_core.errors import InputError
 from elastic_core.text import natural_order
 
@@ -32,14 +32,14 @@ def slow_core(events, k):
 
 def make(events, k=2, *, timed=True) -> Dataset:
     frame = pd.DataFrame(events, columns=["user", "item", "time"]).astype({"user": str, "item": str})
-    return fold(Table(frame if timed else frame[["user", "item"]], None, ""), name="t", label="t", licence="", k_core=k)
+    return preprocess(Table(frame if timed else frame[["user", "item"]], None, ""), name="t", label="t", licence="", k_core=k)
 
 
 @settings(max_examples=150, deadline=None)
 @given(EVENTS, st.integers(0, 5))
 def test_core_is_the_slow_core(events, k):
     users, items, _ = np.array(events).T
-    assert set(np.flatnonzero(core(users, items, k)).tolist()) == slow_core(events, k)
+    assert set(np.flatnonzero(k_core_mask(users, items, k)).tolist()) == slow_core(events, k)
 
 
 @settings(max_examples=150, deadline=None)
@@ -97,7 +97,7 @@ def test_catalog_and_lookups():
     catalog = make([(u, i, i) for u in range(3) for i in range(5)]).catalog
     assert catalog.title(1) == "item 0"
     assert catalog.index("4") == 5
-    assert find_titles(catalog, "ITEM 3").tolist() == [4]
+    assert find_items_by_title(catalog, "ITEM 3").tolist() == [4]
     for call in (lambda: catalog.title(0), lambda: catalog.title(6), lambda: catalog.index("9"), lambda: catalog.index("")):
         with pytest.raises(InputError):
             call()

@@ -102,7 +102,7 @@ def test_download_once_then_cache_then_own_folder(server, cache, monkeypatch, tm
 def test_a_wrong_checksum_is_refused_and_leaves_nothing(server, cache, monkeypatch):
     serve(server, monkeypatch, md5="0" * 32)
     with pytest.raises(InputError, match="its md5 differs"):
-        download.fetch(SOURCES["ml-100k"], cache)
+        download.download_file(SOURCES["ml-100k"], cache)
     assert not cache.exists()
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from elastic_core.commands import main
 from elastic_core.core import histories as module
 from elastic_core.data import Dataset, load
-from elastic_core.data.folding import Rule, fold
+from elastic_core.data.preprocessing import Rule, preprocess
 from elastic_core.data.reading.reader import Table
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
@@ -29,7 +29,7 @@ CHANCE = sum(1 / math.log2(rank + 1) for rank in range(1, 11)) / (ITEMS - EVENTS
 
 def make(rows: list[Event], ties: Rule = "") -> Dataset:
     frame = pd.DataFrame(rows, columns=["user", "item", "time"])
-    return fold(Table(frame, None, ""), name="t", label="t", licence="", k_core=2, ties=ties)
+    return preprocess(Table(frame, None, ""), name="t", label="t", licence="", k_core=2, ties=ties)
 
 
 def events(data: Dataset) -> list[Event]:

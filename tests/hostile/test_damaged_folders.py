@@ -219,11 +219,11 @@ def test_an_upload_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
     for name, text in (("good.csv", ROWS), ("odd.csv", ROWS.replace("u1", "w1"))):
         sheet, mapping = open_upload(name, text.encode())
         shelf.keep(preprocess_upload(sheet.shown, check_upload(sheet, mapping), 5), name)
-    good, odd = sorted(shelf.all(), key=lambda kept: kept.label)
+    good, odd = sorted(shelf.list_stored(), key=lambda kept: kept.label)
     damage, part = UPLOADS[kind]
     damage(shelf.folder / odd.id)
-    assert [kept.id for kept in shelf.all()] == [good.id]
-    (fault,) = shelf.unreadable()
+    assert [kept.id for kept in shelf.list_stored()] == [good.id]
+    (fault,) = shelf.list_unreadable()
     is_one_sentence(fault.reason, part)
     shelf.delete(fault.path.name)
     assert [path.name for path in shelf.folder.iterdir()] == [good.id]

@@ -73,7 +73,7 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "send a file": lambda root, world: open_upload("mine.csv", ROWS.encode()),
     "keep a file": lambda root, world: UploadStore(root / "uploads").keep(world[1]),
     "plant": lambda root, world: UploadStore(root / "uploads").plant(PlantedConfig(users=60, items=60, interests=4)),
-    "delete": lambda root, world: UploadStore(root / "uploads").delete(UploadStore(root / "uploads").all()[0].id),
+    "delete": lambda root, world: UploadStore(root / "uploads").delete(UploadStore(root / "uploads").list_stored()[0].id),
     "measure": lambda root, world: Measurements(root).submit(Plan()),
     "cancel a measurement": lambda root, world: Measurements(root).stop("x"),
     "compute a map": lambda root, world: Maps(root).submit(Run(root / "tiny"), Settings(), np.arange(4)),
@@ -109,7 +109,7 @@ def test_what_waits_is_not_started(root: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("value", ["", "0", "no", "false"])
 def test_without_the_mode_all_is_allowed(value: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(public.VARIABLE, value)
-    assert not public.is_public() and not public.refusal("training")
+    assert not public.is_public() and not public.refusal_reason("training")
     assert Trainings(root).submit(recipes.toy()).state == "queued"
 
 

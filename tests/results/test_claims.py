@@ -182,14 +182,14 @@ def test_experts_must_beat_every_null_in_every_way_and_several_trainings(tmp_pat
     runs = groups[0].systems[System("elastic")]
 
     def ask(**values: float) -> list[str]:
-        return [each.answer for each in meaning.verdicts(groups, {run.name: meaning_row(run, **values) for run in runs})]
+        return [each.answer for each in meaning.find_verdicts(groups, {run.name: meaning_row(run, **values) for run in runs})]
 
     assert ask(trained=0.8, quarter=0.5, quarter_stranger=0.1) == ["yes", "yes"]
     assert ask(trained=0.8, noise_values=0.81, quarter=0.12, quarter_stranger=0.1) == ["no", "no"]
     assert ask(trained=math.nan, quarter=0.2, quarter_stranger=0.1)[0] == "not known", "no truth, no score"
-    once = meaning.verdicts(groups, {runs[0].name: meaning_row(runs[0], trained=0.8)})
+    once = meaning.find_verdicts(groups, {runs[0].name: meaning_row(runs[0], trained=0.8)})
     assert [each.answer for each in once] == ["not known", "not known"] and "trained once" in once[0].findings[0].sentence
-    nobody = meaning.verdicts(groups, {})
+    nobody = meaning.find_verdicts(groups, {})
     assert all(each.answer == "not known" and each.absent for each in nobody)
 
 
@@ -206,7 +206,7 @@ def test_a_measurement_counts_for_the_weights_it_was_made_on(
         and shares == sorted(shares)
         and shares[-1] == 1.0
     )
-    told = meaning.recovered(found).set_index("model")
+    told = meaning.recovery_table(found).set_index("model")
     for name, score in recovery.compare_with_nulls(model, dataset, shuffles=1).items():
         assert tuple(told.loc[name]) == pytest.approx((score.strongest.ami, score.events.ami), abs=5e-4), name
     meaning.keep_meaning(tmp_path, found)

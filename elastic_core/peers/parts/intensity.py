@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.layers import left_align
-from elastic_core.data.traits import genre_table
+from elastic_core.data.item_features import genre_table
 from elastic_core.models import Batch, Catalog, ModelConfig, Recommender, Weight
 
 NODES = 8  # of the integral

@@ -23,7 +23,7 @@ import pandas as pd
 from elastic_core import files
 from elastic_core.data import Dataset
 from elastic_core.data.baskets import hold_out_baskets
-from elastic_core.data.folding import Rule, fold, size_notes
+from elastic_core.data.preprocessing import Rule, preprocess, size_notes
 from elastic_core.data.reading.archives import Limits, Upload, shown_name
 from elastic_core.data.reading.column_question import describe_missing
 from elastic_core.data.reading.column_roles import IN_ORDER, ROLES, Choice
@@ -81,7 +81,7 @@ def open_upload(name: str, data: bytes, skip_torn: bool = False) -> tuple[RawTab
     return sheet, {**{ours: column for ours, column in choice.roles.items() if ours in ROLES}, **order}
 
 
-def question(sheet: RawTable) -> str:
+def describe_open_question(sheet: RawTable) -> str:
     """What the file does not say of its columns, and which could be meant; nothing where all are known."""
     return describe_missing(sheet, sheet.proposal) if sheet.proposal.missing else ""
 
@@ -106,7 +106,9 @@ def check_upload(sheet: RawTable, mapping: dict[str, str], dates: Dates = "", ti
 
 def preprocess_upload(shown: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcome:
     """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
-    data = hold_out_baskets(fold(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core, ties=ties), "", ties)
+    data = hold_out_baskets(
+        preprocess(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core, ties=ties), "", ties
+    )
     data = dataclasses.replace(data, notes=(*data.notes, *size_notes(data)))
     events = table.events
     once = events.drop_duplicates(["user", "item", "time"]) if table.timed else events
@@ -155,12 +157,12 @@ class UploadStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def all(self) -> list[StoredData]:
+    def list_stored(self) -> list[StoredData]:
         """Everything that can be read, oldest first."""
         every = [stored for stored in self._look() if isinstance(stored, StoredData)]
         return sorted(every, key=lambda stored: (stored.when, stored.id))
 
-    def unreadable(self) -> list[files.UnreadableFolder]:
+    def list_unreadable(self) -> list[files.UnreadableFolder]:
         """The folders in the store that are none of ours, and why."""
         return [stored for stored in self._look() if not isinstance(stored, StoredData)]
 
@@ -173,13 +175,13 @@ class UploadStore:
 
     def get(self, data_id: str) -> StoredData:
         """Raises InputError if there is none of that id (ids are looked up in the list, never made into paths)."""
-        for stored in self.all():
+        for stored in self.list_stored():
             if stored.id == data_id:
                 return stored
         raise InputError("these data are not kept here any more")
 
     def choices(self) -> dict[str, DataConfig]:
-        return {stored.label: stored.config for stored in self.all()}
+        return {stored.label: stored.config for stored in self.list_stored()}
 
     def keep(self, outcome: FileOutcome, label: str = "") -> StoredData:
         """Stores the checked rows. The same rows again, with any k-core, replace what is there."""
@@ -211,7 +213,7 @@ class UploadStore:
     def delete(self, data_id: str) -> None:
         """Out of sight in one step, then gone. Runs trained on it stay, but need the file to be shown."""
         public.refuse_in_public("deletion")
-        odd = {fault.path.name for fault in self.unreadable()}
+        odd = {fault.path.name for fault in self.list_unreadable()}
         files.remove_folder(self.folder / (data_id if data_id in odd else self.get(data_id).id), self.folder)
 
     def runs_on(self, data_id: str, root: Path) -> list[str]:
@@ -222,7 +224,7 @@ class UploadStore:
     def _put(
         self, data_id: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None
     ) -> StoredData:
-        others = [stored for stored in self.all() if stored.id != data_id]
+        others = [stored for stored in self.list_stored() if stored.id != data_id]
         if len(others) >= MOST_KEPT:
             raise InputError(f"{MOST_KEPT} data sets are kept here already; delete one first")
         name = f"{_safe_label(label)} · {data_id[:4]}"

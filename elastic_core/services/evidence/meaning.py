@@ -87,7 +87,7 @@ def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) 
     return MeaningRow(**vars(metrics), run=run.name, weights=weights_fingerprint(run), commit=code_commit(), **scores)
 
 
-def recovered(row: MeaningRow) -> pd.DataFrame:
+def recovery_table(row: MeaningRow) -> pd.DataFrame:
     """What the experts tell of the planted interests, a row for the run and for each model in which the claim is broken.
 
     Columns: model, people (strongest expert ~ heaviest interest), events (the expert that takes an event ~ its interest)."""
@@ -141,7 +141,7 @@ def text(rows: Sequence[MeaningRow]) -> str:
 # --- what may be said ------------------------------------------------------------------------------------------------
 
 
-def verdicts(data_sets: Sequence[DataSet], rows: dict[str, MeaningRow]) -> list[Verdict]:
+def find_verdicts(data_sets: Sequence[DataSet], rows: dict[str, MeaningRow]) -> list[Verdict]:
     """One finding a system that was measured; its trainings are asked together."""
     measured = [
         (group, f"{system_label(system)} on {group.title}", found)
@@ -154,12 +154,12 @@ def verdicts(data_sets: Sequence[DataSet], rows: dict[str, MeaningRow]) -> list[
     return [
         Verdict(
             "meaning", "Experts stand for interests, in worlds where we know the interests.",
-            tuple(_recovered(*each) for each in planted), "A broken model that does as well, or other seeds.", "experts",
+            tuple(_recovery_finding(*each) for each in planted), "A broken model that does as well, or other seeds.", "experts",
             absent="" if planted else nobody, unit="0 is luck, 1 is perfect. Counted: how much better than a broken model.",
         ),
         Verdict(
             "interest", "A person’s experts follow what they watched, not only how much.",
-            tuple(_gauged(*each) for each in measured),
+            tuple(_metric_finding(*each) for each in measured),
             "Another part of the history that finds other experts, or the other way round.",
             "experts", absent="" if measured else nobody,
             unit=f"Which part of the experts both halves of a history find, above strangers’. Surely below {NONE:g}: no.",
@@ -167,7 +167,7 @@ def verdicts(data_sets: Sequence[DataSet], rows: dict[str, MeaningRow]) -> list[
     ]  # fmt: skip
 
 
-def _recovered(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
+def _recovery_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
     scores = np.array(
         [[getattr(row, column) for column in COLUMNS] for row in rows]
     )  # [trainings, the model and the broken ones]
@@ -178,10 +178,10 @@ def _recovered(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
         ", ".join(f"{name} {value:.3f}" for name, value in zip((*NULLS, UNTRAINED), broken, strict=True)),
     )
     start = f"an event’s expert tells its interest with {mine:.3f} of 1 (AMI, {n:,} events). Broken models: {nulls_text}"
-    return _finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, where, rows, n)
+    return _make_finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, where, rows, n)
 
 
-def _gauged(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
+def _metric_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
     mean = {f.name: statistics.fmean(getattr(row, f.name) for row in rows) for f in fields(MeaningRow) if f.type is float}
     genres = ""
     if not math.isnan(mean["genres"]):
@@ -193,10 +193,10 @@ def _gauged(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
     )
     over_people = 1.96 / math.sqrt(rows[0].users)  # a difference of two shares has a standard deviation of 1 at most
     ahead = [row.quarter - row.quarter_stranger for row in rows]
-    return _finding(start, "beyond the stranger", ahead, over_people, NONE, group, where, rows, rows[0].users)
+    return _make_finding(start, "beyond the stranger", ahead, over_people, NONE, group, where, rows, rows[0].users)
 
 
-def _finding(
+def _make_finding(
     start: str,
     beyond: str,
     ahead: list[float],

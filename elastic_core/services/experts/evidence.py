@@ -1,6 +1,6 @@
 """Is a genre over-represented around an expert, or is that chance? Ratios of means with intervals.
 
-A genre here is what an item may be called: its genres and its decade (`data.traits.trait_table`).
+A genre here is what an item may be called: its genres and its decade (`data.item_features.trait_table`).
 lift = mean share of the genre among the expert's people / mean share it is compared with. The interval is normal in
 log(lift) with the standard error of a ratio estimator over people (Cochran 1977, §6.4); it is widened so that all G genres
 of an expert hold together in 95% of cases (Bonferroni), because a label is the best of G looks.
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.data import Dataset
-from elastic_core.data.traits import trait_table
+from elastic_core.data.item_features import trait_table
 from elastic_core.memory.routing import Routing
 from elastic_core.memory.routing_metrics import mean_shares
 from elastic_core.models import Recommender

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from elastic_core.core.dispatch import Dispatcher, TwoWayDispatcher
-from elastic_core.data.traits import trait_table
+from elastic_core.data.item_features import trait_table
 from elastic_core.models import memory_of, tracing
 from elastic_core.services.experts.ablation import EvaluationContext, drop_rank, ranks_of, retrieving_users
 from elastic_core.services.person.recommend import read_batches

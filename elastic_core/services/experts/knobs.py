@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 
 from elastic_core.core.contract import Edit, Retrieved
-from elastic_core.data.traits import trait_table
+from elastic_core.data.item_features import trait_table
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, memory_of
 from elastic_core.services.experts import ablation, overview
@@ -57,7 +57,7 @@ def expert_genres(of: EvaluationContext, survey: overview.Survey | None = None) 
     n_experts = len(of.traffic.load)
     own = memory_of(of.model).stands_for(torch.arange(n_experts))
     if own is None:
-        tops = (survey or overview.survey(of)).of_people.tops
+        tops = (survey or overview.survey_experts(of)).of_people.tops
         tops = tops[tops["low"] > 1]
         named = np.full(n_experts, NO_GENRE)
         named[tops.index] = [genres.index(name) for name in tops["genre"]]

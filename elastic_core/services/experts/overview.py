@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import torch
 
+from elastic_core.data.item_features import trait_table
 from elastic_core.data.synthetic import NOISE
-from elastic_core.data.traits import trait_table
 from elastic_core.errors import InputError
 from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, check_expert_count, load_status, random_load_limits
@@ -96,7 +96,7 @@ class Survey:
 
 
 @torch.inference_mode()
-def survey(of: EvaluationContext) -> Survey:
+def survey_experts(of: EvaluationContext) -> Survey:
     """Ask everybody, in one pass over everybody. Raises InputError for a model without an interest memory, or with too many
     experts."""
     model, dataset, traffic = of.model, of.dataset, of.traffic
@@ -143,10 +143,10 @@ def expert_table(found: Survey) -> pd.DataFrame:
     for name, evidence in (("people", found.of_people), ("reads", found.of_reading)):
         if evidence is not None and found.genres:
             frame = frame.join(evidence.tops.add_prefix(f"{name}_"))
-    return frame if found.met is None else frame.join(recovered(found.met))
+    return frame if found.met is None else frame.join(match_interests(found.met))
 
 
-def recovered(met: pd.DataFrame) -> pd.DataFrame:
+def match_interests(met: pd.DataFrame) -> pd.DataFrame:
     """Return per expert on a planted world: the true interest of most events it reads most, its share (purity), what labels drawn
     at random from all events would give, and the number of events."""
     events, base = met.sum(axis=1), met.sum() / max(met.sum().sum(), 1)
@@ -160,7 +160,7 @@ def recovered(met: pd.DataFrame) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def label(found: Survey, expert: int) -> Label | None:
+def label_expert(found: Survey, expert: int) -> Label | None:
     """Return the heuristic name of an expert with its evidence: the genres over-represented among its people. None without
     genres."""
     return found.of_people.label(expert) if found.genres else None

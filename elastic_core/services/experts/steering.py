@@ -16,7 +16,7 @@ import torch
 
 from elastic_core.core.contract import Edit
 from elastic_core.data import Dataset
-from elastic_core.data.traits import trait_table
+from elastic_core.data.item_features import trait_table
 from elastic_core.memory.routing import Routing
 from elastic_core.models import Met, Recommender, memory_of
 from elastic_core.services.experts import ablation

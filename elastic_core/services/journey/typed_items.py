@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elastic_core.data import Dataset
-from elastic_core.data.traits import find_titles
+from elastic_core.data.item_features import find_items_by_title
 from elastic_core.errors import InputError
 from elastic_core.services.person.names import split_year
 
@@ -53,7 +53,7 @@ def _find_meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> lis
         exact = [*names.get(_folded_text(text), []), find(text)]
         if any(exact):
             return list(dict.fromkeys(filter(None, exact)))
-    matches = find_titles(dataset.catalog, bare)
+    matches = find_items_by_title(dataset.catalog, bare)
     return matches[np.argsort(-dataset.all_counts()[matches], kind="stable")].tolist()
 
 

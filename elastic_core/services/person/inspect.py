@@ -10,8 +10,8 @@ import pandas as pd
 import torch
 
 from elastic_core.data import Dataset
+from elastic_core.data.item_features import find_items_by_title
 from elastic_core.data.source_catalog import GROCERIES
-from elastic_core.data.traits import find_titles
 from elastic_core.memory.routing import too_many_experts
 from elastic_core.models import Recommender, can_retrieve
 from elastic_core.runs.ranks import evaluate
@@ -27,15 +27,15 @@ def first_genres(dataset: Dataset, user: int) -> list[str]:
     listed = dataset.catalog.genres or ()
     if listed and dataset.truth is not None:
         listed = tuple([listed[i] for i in dataset.histories.of(user)])
-    return _frequent([genres[0] for genres in listed if genres])[:7]
+    return _frequent_users([genres[0] for genres in listed if genres])[:7]
 
 
 def common_genres(dataset: Dataset, top: int) -> list[str]:
     """The genres that most items have, the most frequent first; ties by name."""
-    return _frequent(chain.from_iterable(dataset.catalog.genres or ()))[:top]
+    return _frequent_users(chain.from_iterable(dataset.catalog.genres or ()))[:top]
 
 
-def _frequent(genres: Iterable[str]) -> list[str]:
+def _frequent_users(genres: Iterable[str]) -> list[str]:
     return [genre for genre, _ in Counter(sorted(genres)).most_common()]
 
 
@@ -60,7 +60,7 @@ def item_words(dataset: Dataset) -> Words:
 
 def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
     """Items whose title has every word of `text`: item, title, events; the most frequent first."""
-    found = find_titles(dataset.catalog, text)
+    found = find_items_by_title(dataset.catalog, text)
     counts = dataset.all_counts()[found]
     table = pd.DataFrame({"item": found, "title": dataset.catalog.called(found), "events": counts})
     return table.sort_values(["events", "item"], ascending=[False, True]).head(top).reset_index(drop=True)

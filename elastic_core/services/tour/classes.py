@@ -57,53 +57,53 @@ class Classes:
 
     def __init__(self, file: Path | None = None) -> None:
         self._lock = threading.Lock()
-        self._file = _opened(file) if file is not None else None
-        self._shared = self._file or _begun(":memory:")
+        self._file = _open_file(file) if file is not None else None
+        self._shared = self._file or _new_class(":memory:")
 
-    def come(self, code: str, visitor: str) -> int:
+    def count_visitor(self, code: str, visitor: str) -> int:
         """Somebody is here; how many are."""
 
         def come(shared: sqlite3.Connection) -> int:
             many = _fetch_count(shared, "SELECT count(*) FROM visitor WHERE code = ?", code)
             if many < VISITORS and not _is_here(shared, code, visitor):
-                shared.execute("INSERT INTO visitor VALUES (?, ?)", (code, _who(visitor)))
+                shared.execute("INSERT INTO visitor VALUES (?, ?)", (code, _hash_visitor(visitor)))
                 many += 1
             return many
 
         return self._ask(code, come)
 
-    def bet(self, code: str, visitor: str, stop: int, option: int) -> None:
+    def place_bet(self, code: str, visitor: str, stop: int, option: int) -> None:
         """A visitor's bet on a stop's question; the last one counts, and none once the answer is out."""
 
         def bet(shared: sqlite3.Connection) -> None:
             if _is_here(shared, code, visitor) and not _is_out(shared, code, stop):
                 same = "SELECT count(*) FROM bet WHERE code = ? AND stop = ? AND who = ? AND option = ?"
-                if not _fetch_count(shared, same, code, stop, _who(visitor), option):  # every rerun says it again
-                    shared.execute("INSERT OR REPLACE INTO bet VALUES (?, ?, ?, ?)", (code, stop, _who(visitor), option))
+                if not _fetch_count(shared, same, code, stop, _hash_visitor(visitor), option):  # every rerun says it again
+                    shared.execute("INSERT OR REPLACE INTO bet VALUES (?, ?, ?, ?)", (code, stop, _hash_visitor(visitor), option))
 
         self._ask(code, bet)
 
-    def counts(self, code: str, stop: int, options: int) -> list[int]:
+    def count_bets(self, code: str, stop: int, options: int) -> list[int]:
         """How many bet on each option, `[options]`."""
         words = "SELECT option, count(*) FROM bet WHERE code = ? AND stop = ? GROUP BY option"
         counts = self._ask(code, lambda shared: dict(shared.execute(words, (code, stop)).fetchall()))
         return [counts.get(option, 0) for option in range(options)]
 
-    def release(self, key: str, stop: int, out: bool = True) -> None:
+    def release_answer(self, key: str, stop: int, out: bool = True) -> None:
         """Show the answer of a stop to the class that this key holds; with `out=False`, hide it again."""
         class_code = new_class_code(key)
         words = "INSERT OR IGNORE INTO released VALUES (?, ?)" if out else "DELETE FROM released WHERE code = ? AND stop = ?"
         self._ask(class_code, lambda shared: shared.execute(words, (class_code, stop)))
 
-    def released(self, code: str, stop: int) -> bool:
+    def is_released(self, code: str, stop: int) -> bool:
         return self._ask(code, lambda shared: _is_out(shared, code, stop))
 
-    def lead(self, key: str, stop: int) -> None:
+    def set_teacher_stop(self, key: str, stop: int) -> None:
         """The teacher is at this stop now."""
         class_code = new_class_code(key)
         self._ask(class_code, lambda shared: shared.execute("UPDATE class SET stop = ? WHERE code = ?", (stop, class_code)))
 
-    def leads(self, code: str) -> int:
+    def teacher_stop(self, code: str) -> int:
         """The stop at which the teacher is; 0 if nowhere."""
         return self._ask(code, lambda shared: _fetch_count(shared, "SELECT stop FROM class WHERE code = ?", code))
 
@@ -115,29 +115,29 @@ class Classes:
         """What `act` says of a class, which is new if it was not known; nobody else writes meanwhile."""
         with self._lock:
             try:
-                return _within(self._shared, code, act)
+                return _note_and_act(self._shared, code, act)
             except sqlite3.Error:
                 if self._file is None:
                     raise
-                self._file, self._shared = None, _begun(":memory:")
-                return _within(self._shared, code, act)
+                self._file, self._shared = None, _new_class(":memory:")
+                return _note_and_act(self._shared, code, act)
 
 
-def _within(shared: sqlite3.Connection, code: str, act: Callable[[sqlite3.Connection], Answer]) -> Answer:
+def _note_and_act(shared: sqlite3.Connection, code: str, act: Callable[[sqlite3.Connection], Answer]) -> Answer:
     """What `act` says once it is noted that the class is alive, and those that are over or too many are let go."""
     with shared:
         shared.execute("BEGIN IMMEDIATE")
         heard, now = shared.execute("SELECT heard FROM class WHERE code = ?", (code,)).fetchone(), time.time()
         if heard is None or abs(now - heard[0]) >= OFTEN:  # a clock may be set back
-            _forget(shared, "abs(? - heard) > ?", now, SILENT)
+            _forget_classes(shared, "abs(? - heard) > ?", now, SILENT)
             words = "INSERT INTO class (code, heard) VALUES (?, ?) ON CONFLICT (code) DO UPDATE SET heard = excluded.heard"
             shared.execute(words, (code, now))
             latest = "SELECT code FROM class WHERE code != ? ORDER BY heard DESC, rowid DESC LIMIT ?"
-            _forget(shared, f"code != ? AND code NOT IN ({latest})", code, code, CLASSES - 1)
+            _forget_classes(shared, f"code != ? AND code NOT IN ({latest})", code, code, CLASSES - 1)
         return act(shared)
 
 
-def _forget(shared: sqlite3.Connection, which: str, *given: str | float) -> None:
+def _forget_classes(shared: sqlite3.Connection, which: str, *given: str | float) -> None:
     """Lets go of classes with all that was said in them."""
     for (code,) in shared.execute(f"SELECT code FROM class WHERE {which}", given).fetchall():
         for table in ("visitor", "bet", "released", "class"):
@@ -145,14 +145,14 @@ def _forget(shared: sqlite3.Connection, which: str, *given: str | float) -> None
 
 
 def _is_here(shared: sqlite3.Connection, code: str, visitor: str) -> bool:
-    return bool(_fetch_count(shared, "SELECT count(*) FROM visitor WHERE code = ? AND who = ?", code, _who(visitor)))
+    return bool(_fetch_count(shared, "SELECT count(*) FROM visitor WHERE code = ? AND who = ?", code, _hash_visitor(visitor)))
 
 
 def _is_out(shared: sqlite3.Connection, code: str, stop: int) -> bool:
     return bool(_fetch_count(shared, "SELECT count(*) FROM released WHERE code = ? AND stop = ?", code, stop))
 
 
-def _who(visitor: str) -> bytes:
+def _hash_visitor(visitor: str) -> bytes:
     return hashlib.sha256(visitor.encode()).digest()[:8]
 
 
@@ -161,7 +161,7 @@ def _fetch_count(shared: sqlite3.Connection, words: str, *given: str | int | byt
     return row[0]
 
 
-def _opened(file: Path) -> sqlite3.Connection | None:
+def _open_file(file: Path) -> sqlite3.Connection | None:
     """The file of all processes; begun anew if it is none of ours, nothing where the disk does not take it."""
     for _ in range(2):
         with suppress(sqlite3.OperationalError, OSError):
@@ -169,7 +169,7 @@ def _opened(file: Path) -> sqlite3.Connection | None:
                 file.unlink()
             file.parent.mkdir(parents=True, exist_ok=True)
             try:
-                return _begun(str(file))
+                return _new_class(str(file))
             except sqlite3.DatabaseError as error:
                 if isinstance(error, sqlite3.OperationalError):
                     raise
@@ -177,9 +177,9 @@ def _opened(file: Path) -> sqlite3.Connection | None:
     return None
 
 
-def _begun(place: str) -> sqlite3.Connection:
+def _new_class(place: str) -> sqlite3.Connection:
     shared = sqlite3.connect(place, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
     shared.executescript(TABLES)
-    _forget(shared, "abs(? - heard) > ?", time.time(), SILENT)
+    _forget_classes(shared, "abs(? - heard) > ?", time.time(), SILENT)
     shared.execute("UPDATE class SET heard = heard WHERE 0")  # says now, and not in a lesson, that the disk takes nothing
     return shared

@@ -53,12 +53,12 @@ class Answer(NamedTuple):
 def last_event(context: TourContext) -> Answer:
     """How many of the ten suggestions stay when the last event is forgotten?"""
     last = int(context.dataset.readable()[context.user])
-    before, after = _start(context), _start(context, Remove(last, last))
+    before, after = _start_prediction(context), _start_prediction(context, Remove(last, last))
     stay = 10 - compare_lists(before.recommendation, after.recommendation).counts["new"]
     return Answer(0 if stay == 10 else 1 if stay >= 5 else 2, f"{stay} of the ten stay on the list of person {context.user + 1}.")
 
 
-def _start(context: TourContext, *edits: Edit) -> Prediction:
+def _start_prediction(context: TourContext, *edits: Edit) -> Prediction:
     """As the start page opens with it."""
     return predict_user(context.model, context.dataset, context.user, edits, count_repeats(context.dataset).stay)
 
@@ -83,7 +83,7 @@ def votes_won(context: TourContext) -> Answer:
 
 def answer_dispatch(context: TourContext) -> Answer:
     """How many links do a person's events and experts take?"""
-    start = _start(context)
+    start = _start_prediction(context)
     assert start.retrieved is not None
     n, k, many = min(start.n_read, DRAWN), start.retrieved.experts.shape[1], inspect.item_words(context.dataset).many
     return Answer(
@@ -105,7 +105,7 @@ def answer_holders(context: TourContext) -> Answer:
     """Is the person's strongest expert hot, usual or cold?"""
     assert context.traffic is not None
     hot, (low, high) = hot_experts(context.traffic, context.user), random_load_limits(context.traffic)
-    first = hot[hot["expert"] == _start(context).strongest].iloc[0]
+    first = hot[hot["expert"] == _start_prediction(context).strongest].iloc[0]
     text = (
         f"{first['load']:.0f} of {len(context.traffic.experts):,} people use expert {first['expert']:.0f}. By pure chance it "
         f"would be {low} to {high}."
@@ -139,7 +139,7 @@ def unused_by_chance(context: TourContext) -> Answer:
 def answer_swap(context: TourContext) -> Answer:
     """Does replacing the strongest expert, for everybody who retrieves it, change NDCG@10 by more than chance explains?"""
     assert context.traffic is not None
-    expert = _start(context).strongest
+    expert = _start_prediction(context).strongest
     assert expert is not None
     other = ablation.draw_used_expert(context.traffic, expert, apart=True)
     everybody = ablation.EvaluationContext(context.model, context.dataset, context.traffic)

@@ -44,7 +44,7 @@ class Traffic(NamedTuple):
 
     @property
     def load(self) -> np.ndarray:
-        return _count(self.experts, self.weights, self.size)
+        return _count_retrievals(self.experts, self.weights, self.size)
 
 
 def length_groups(dataset: Dataset) -> list[str]:
@@ -98,7 +98,7 @@ def health_of(now: Traffic) -> dict[str, float]:
         "used": float((load > 0).mean()),
         "gini": gini_index(load),
         "kl": load_divergence(np.bincount(now.experts.ravel(), minlength=now.size)),
-        "kl_weighted": load_divergence(_count(now.experts, now.gates, now.size)),
+        "kl_weighted": load_divergence(_count_retrievals(now.experts, now.gates, now.size)),
         "half": count_holders(load, 0.5),
         "ninety": count_holders(load, 0.9),
         "ninety_nine": count_holders(load, 0.99),
@@ -128,16 +128,20 @@ def compare_with_random_router(now: Traffic, draws: int = 200) -> UsageReport:
         null = now._replace(experts=experts)
         load = null.load
         ordered.append(np.sort(load)[::-1].astype(np.float32))
-        lines.append(_lines(load.reshape(now.n_subkeys, now.n_subkeys)))
+        lines.append(_sum_lines(load.reshape(now.n_subkeys, now.n_subkeys)))
         loads.append(load[:: max(now.size // 4096, 1)])
         rows.append(health_of(null))
     frame, mean, load = pd.DataFrame(rows), np.mean(ordered, axis=0, dtype=float), now.load
     exact = binomial_load_limits(now.people, now.experts.shape[1], now.size)
     each, line = exact if (now.weights == 1).all() else limits_of(np.stack(loads)), limits_of(np.stack(lines))
     state, cells = load_status(load, each), load.reshape(now.n_subkeys, now.n_subkeys)
-    halves, keys, line_loads = np.repeat(["row", "column"], now.n_subkeys), np.tile(np.arange(now.n_subkeys), 2), _lines(cells)
+    halves, keys, line_loads = (
+        np.repeat(["row", "column"], now.n_subkeys),
+        np.tile(np.arange(now.n_subkeys), 2),
+        _sum_lines(cells),
+    )
     sides = pd.DataFrame(
-        {"half": halves, "key": keys, "load": line_loads, "dead": _lines(cells == 0), "state": load_status(line_loads, line)}
+        {"half": halves, "key": keys, "load": line_loads, "dead": _sum_lines(cells == 0), "state": load_status(line_loads, line)}
     )
     return UsageReport(
         now=now,
@@ -154,7 +158,7 @@ def compare_with_random_router(now: Traffic, draws: int = 200) -> UsageReport:
     )
 
 
-def _lines(cells: np.ndarray) -> np.ndarray:
+def _sum_lines(cells: np.ndarray) -> np.ndarray:
     """Sum over every row and every column."""
     return np.concatenate([cells.sum(1), cells.sum(0)])
 
@@ -163,11 +167,11 @@ def load_by_batch(now: Traffic, top: int = 7, count: int = 12) -> pd.DataFrame:
     """Figure 4, right: batch (people in the data's order), people, expert, its share of the batch; the `top` busiest experts."""
     busiest, parts = np.argsort(-now.load, kind="stable")[:top], []
     for number, part in enumerate(np.array_split(np.arange(now.people), min(count, now.people)), start=1):
-        load = _count(now.experts[part], now.weights[part], now.size)
+        load = _count_retrievals(now.experts[part], now.weights[part], now.size)
         share = load[busiest] / load.sum()
         parts.append(pd.DataFrame({"batch": number, "people": len(part), "expert": busiest, "share": share}))
     return pd.concat(parts, ignore_index=True)
 
 
-def _count(experts: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
+def _count_retrievals(experts: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
     return np.bincount(experts.ravel(), weights=weights.ravel(), minlength=size)

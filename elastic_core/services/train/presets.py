@@ -141,7 +141,7 @@ def changed_config(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     lost = {path for path, _, value in config.differences(named) if value is None}  # settings that the newly named have not
     made = named.replaced({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
     if models.model_class(made.model.name).objective and made.objective.name not in _possible_objectives(made.model):
-        objectives.check(made.objective.name, _outline(made.model))  # says why not
+        objectives.check(made.objective.name, _outline_model(made.model))  # says why not
     return made
 
 
@@ -170,10 +170,10 @@ def _possible_objectives(model: ModelConfig) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=64)
 def _honest_objectives(model: ModelConfig, known: tuple[str, ...]) -> tuple[str, ...]:
-    return objectives.honest(_outline(model))
+    return objectives.honest(_outline_model(model))
 
 
-def _outline(model: ModelConfig) -> models.Recommender:
+def _outline_model(model: ModelConfig) -> models.Recommender:
     """What it may learn from can be asked of its shapes alone: the answer depends neither on its size nor on the catalogue.
 
     Raises InputError for a model beyond the budget."""

@@ -18,39 +18,46 @@ from pages.experts.cached import Subject
 SLIDER, SWAP = "exp_scale_", "exp_swap"
 
 
-def show(of: Subject, expert: int, user: int) -> list[str]:
+def show_knobs(of: Subject, expert: int, user: int) -> list[str]:
     """Show sliders on the left, what they do on the right, and below one expert for everybody. Return what other turns do."""
     now = page_context.require_context()
     edit_list = edits.current_edits(now)
     here = cache.user_prediction(now.open_run, user, edit_list, now.keep_seen)
     left, right = st.columns([5, 6], gap="medium")
     with left:
-        _sliders(of, here, edit_list)
+        _place_sliders(of, here, edit_list)
     turned_list = cached.turned_list(of, user, edit_list, now.keep_seen)
     with right:
-        doubts = _list(of, turned_list)
+        doubts = _show_list(of, turned_list)
     if here.scales:
-        _cost(of, here.scales)
+        _show_cost(of, here.scales)
         if len(turned_list.table):
             with st.expander("More: every number", icon=":material/table:"):
-                _numbers(turned_list)
+                _show_numbers(turned_list)
     else:
         page_elements.show_explanation(sentences.KNOBS)
-    _everybody(of, expert)
+    _show_everybody(of, expert)
     return doubts
 
 
 # --- a person's experts ----------------------------------------------------------------------------------------------------
 
 
-def _sliders(of: Subject, here: Prediction, edit_list: Edits) -> None:
+def _place_sliders(of: Subject, here: Prediction, edit_list: Edits) -> None:
     st.markdown("**How strong?** :small[1 = as it is, 0 = silenced]")
     columns, held = st.columns(2, gap="small"), page_context.is_locked(edits.PARAMETER)
     for rank, expert in enumerate(here.experts):
         key = f"{SLIDER}{expert}"
         st.session_state[key] = float(here.scales.get(expert, 1.0))  # what the list of edits says, whoever changed it
         columns[rank % 2].slider(
-            _name(of, expert), 0.0, edit_lists.LARGEST_FACTOR, step=0.25, key=key, on_change=_slide, args=(expert,), disabled=held
+            _name_expert(of, expert),
+            0.0,
+            edit_lists.LARGEST_FACTOR,
+            step=0.25,
+            key=key,
+            on_change=_scale_expert,
+            args=(expert,),
+            disabled=held,
         )
     if unused := [str(expert) for expert in here.scales if expert not in here.experts]:
         st.caption(f"Your edits also turn expert {', '.join(unused)}, which this history does not use.")
@@ -60,19 +67,19 @@ def _sliders(of: Subject, here: Prediction, edit_list: Edits) -> None:
             st.page_link("journey/page.py", label="The edited history", icon=":material/route:")
 
 
-def _slide(expert: int) -> None:
+def _scale_expert(expert: int) -> None:
     factor = st.session_state.get(f"{SLIDER}{expert}")
     if isinstance(factor, int | float):
         edits.set_edits(edit_lists.set_scale(edits.current_edits(page_context.require_context()), expert, float(factor)))
 
 
-def _name(of: Subject, expert: int) -> str:
-    if genre := cached.genre(of, expert):
-        return f"{expert} · {escape_markdown(genre)}{' (may be luck)' if cached.weak(of, expert) else ''}"
-    return f"{expert} · {sentences.named(None, cached.alone(of, expert))}"
+def _name_expert(of: Subject, expert: int) -> str:
+    if genre := cached.genre_of_expert(of, expert):
+        return f"{expert} · {escape_markdown(genre)}{' (may be luck)' if cached.is_weak_genre(of, expert) else ''}"
+    return f"{expert} · {sentences.name_expert(None, cached.alone(of, expert))}"
 
 
-def _list(of: Subject, turned_list: TurnedList) -> list[str]:
+def _show_list(of: Subject, turned_list: TurnedList) -> list[str]:
     many, did, doubts = of.item_words.many, of.item_words.did, []
     if turned_list.table.empty:
         st.markdown(f"**Their ten {many}, with every expert as it is**")
@@ -101,7 +108,7 @@ def _list(of: Subject, turned_list: TurnedList) -> list[str]:
     return doubts
 
 
-def _numbers(turned_list: TurnedList) -> None:
+def _show_numbers(turned_list: TurnedList) -> None:
     rows = turned_list.table.to_dict("records")
     columns = page_elements.parse_columns(sentences.TEXT("TURNED", tries=len(turned_list.null_new)))
     alt = "The part of each turned expert’s genre among the ten, before and after, beside random turns"
@@ -109,7 +116,7 @@ def _numbers(turned_list: TurnedList) -> None:
     page_elements.show_table("exp_turned", shown, sentences.KNOBS, alt, column_config=columns)
 
 
-def _cost(of: Subject, scales: Scales) -> None:
+def _show_cost(of: Subject, scales: Scales) -> None:
     """Say what the turn costs everybody: kept once measured."""
     many = len(users_touched(everybodys_factors(of.traffic, scales)))
     measured = cached.known_cost(of, scales)
@@ -125,21 +132,21 @@ def _cost(of: Subject, scales: Scales) -> None:
         if not pressed:
             return
         bar = place.progress(0.0)
-        measured = cached.cost(of, scales, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
+        measured = cached.measure_cost(of, scales, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
         place.empty()
     this, other = measured.to_dict("records")
     people = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
     null = "There is no other expert to compare with."
     if other["n"]:
-        null = f"Other experts, turned the same way: {sentences.change(other)}."
-    st.markdown(f"For {people} people whom this turn touches, NDCG@10 changes by **{sentences.change(this)}**. {null}")
+        null = f"Other experts, turned the same way: {sentences.format_change(other)}."
+    st.markdown(f"For {people} people whom this turn touches, NDCG@10 changes by **{sentences.format_change(this)}**. {null}")
     page_elements.remember_table("exp_turn_cost_rows", measured)
 
 
 # --- one expert, for everybody ---------------------------------------------------------------------------------------------
 
 
-def _everybody(of: Subject, expert: int) -> None:
+def _show_everybody(of: Subject, expert: int) -> None:
     """Remove the chosen expert from everybody who uses it, or put another in its place."""
     traffic = of.traffic
     page_elements.show_heading(f"Expert {expert}, removed or replaced for everybody")
@@ -159,7 +166,7 @@ def _everybody(of: Subject, expert: int) -> None:
         if replacement == expert:
             st.info(f"Expert {expert} in its own place changes nothing.")
     table = cached.effects(of, expert, replacement)
-    figure = charts.effects(table.assign(name=table["change"].map(_effect_name)), page_context.theme_palette())
+    figure = charts.draw_effects(table.assign(name=table["change"].map(_effect_name)), page_context.theme_palette())
     row = table.iloc[0]
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
     alt = f"Change of NDCG@10 with 95% intervals: without expert {expert} {row['d_ndcg']:+.4f} ({interval})."
@@ -196,7 +203,7 @@ def _effect_name(change: str) -> str:
 
 def _effect_sentence(table: pd.DataFrame) -> str:
     first, control = table.head(2).to_dict("records")
-    verdict, _ = sentences.effect(first)
+    verdict, _ = sentences.describe_effect(first)
     return (
         f"**{verdict.capitalize()}.** Without it, {first['replaced']:.1f} of 10 suggestions are new. Without another of their "
         f"experts: {control['replaced']:.1f}. What came next moves {'down' if first['d_rank_mean'] > 0 else 'up'} by "

@@ -37,8 +37,10 @@ class Ties(NamedTuple):
     newest_first: bool  # the file has everybody's latest events first
 
     def __str__(self) -> str:
-        shares = f"{_percent(self.events)} of events share the time of the person’s event before"
-        return f"{shares} ({_percent(self.test)} in the test, {_percent(self.valid)} in validation); {self._decides}"
+        shares = f"{_format_percent(self.events)} of events share the time of the person’s event before"
+        return (
+            f"{shares} ({_format_percent(self.test)} in the test, {_format_percent(self.valid)} in validation); {self._decides}"
+        )
 
     @property
     def many(self) -> bool:
@@ -50,7 +52,7 @@ class Ties(NamedTuple):
         if not self.many or self.rule == "random" or not (self.by_item or self.newest_first):
             return ""
         remedy = " (data.ties=random draws it by chance)" if self.by_item else ""
-        return f"{_percent(self.events)} of neighbouring events of a person share a time; {self._decides}{remedy}"
+        return f"{_format_percent(self.events)} of neighbouring events of a person share a time; {self._decides}{remedy}"
 
     @property
     def _decides(self) -> str:
@@ -62,11 +64,11 @@ class Ties(NamedTuple):
         return said + ", and it is by item id" * self.by_item
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     return f"{share:.2%}" if 0 < share < 0.01 else f"{share:.0%}"
 
 
-def core(users: ndarray, items: ndarray, k: int) -> ndarray:
+def k_core_mask(users: ndarray, items: ndarray, k: int) -> ndarray:
     """bool [events]: the largest part in which every item has k events and every user max(k, 3).
 
     Items, then users, with too few events are dropped until nothing changes; the result does not depend on that order.
@@ -82,7 +84,7 @@ def core(users: ndarray, items: ndarray, k: int) -> ndarray:
     return keep
 
 
-def fold(
+def preprocess(
     table: "Table", *, name: str, label: str, licence: str, k_core: int, ties: Rule = "", titles_may_be_shared: bool = False
 ) -> Dataset:
     """Turn a table into a Dataset: exact duplicates out, k-core, stable sort, dense ids.
@@ -93,7 +95,7 @@ def fold(
         raise InputError(f"data.k_core must not be negative, not {k_core}")
     if ties and not table.timed:
         raise InputError(f"{label} has no times, its rows are in order: data.ties has nothing to say")
-    (users, user_ids), (items, item_ids) = (_numbered(table.events[name]) for name in ("user", "item"))
+    (users, user_ids), (items, item_ids) = (_number_ids(table.events[name]) for name in ("user", "item"))
     _at_least_two(user_ids, item_ids, label, "")
     times = table.events["time"].to_numpy() if table.timed else np.zeros(len(users), dtype=np.int8)
     order = _by_user_and_time(users, times)
@@ -106,21 +108,21 @@ def fold(
         among = np.flatnonzero(tied | np.append(tied[1:], False))  # with another
         moments = np.cumsum(~tied, dtype=np.int32)[among]
         if ties != "file":
-            key = -order if ties == "reversed" else _hashes(users, user_ids, items, item_ids, times)
+            key = -order if ties == "reversed" else _hash_rows(users, user_ids, items, item_ids, times)
             items[among] = items[among[np.lexsort((key[among], moments))]]
         # Rows alike in user, item and time are one event written twice. (Without times a repeat is a real event.)
         repeated = among[pd.DataFrame({"moment": moments, "item": items[among]}).duplicated().to_numpy()]
         if len(repeated):
             notes = (f"{len(repeated):,} rows that repeat user, item and time exactly were dropped",)
             users, items, times = (np.delete(column, repeated) for column in (users, items, times))
-    keep = core(users, items, k_core)
+    keep = k_core_mask(users, items, k_core)
     if not keep.any():
         raise InputError(
             f"{label}: nothing is left after the {k_core}-core filter; every user needs {max(k_core, SHORTEST)} events"
         )
     everybody = len(user_ids)
-    users, user_ids = _present(users[keep], user_ids)
-    items, item_ids = _present(items[keep], item_ids)
+    users, user_ids = _renumber_present(users[keep], user_ids)
+    items, item_ids = _renumber_present(items[keep], item_ids)
     _at_least_two(user_ids, item_ids, label, f" after the {k_core}-core filter")
 
     offsets = np.concatenate([[0], np.cumsum(tally(users, len(user_ids)))])
@@ -155,14 +157,14 @@ def list_note(items: int) -> str:
     return f"a list of ten holds {held} of the {items} items, so NDCG@10 and HR@10 tell next to nothing"
 
 
-def _numbered(ids: pd.Series) -> tuple[ndarray, ndarray]:
+def _number_ids(ids: pd.Series) -> tuple[ndarray, ndarray]:
     """int32 [events]: the place of every id in the natural order of all, and these."""
     known = ids.astype("category").cat
     codes, texts = known.codes.to_numpy(), np.array([str(text) for text in known.categories.to_list()], dtype=object)
     order = natural_order(texts)
     places = np.empty(len(order), dtype=np.int32)
     places[order] = np.arange(len(order), dtype=np.int32)
-    return _present(places[codes], texts[order])
+    return _renumber_present(places[codes], texts[order])
 
 
 def _by_user_and_time(users: ndarray, times: ndarray) -> ndarray:
@@ -176,7 +178,7 @@ def _by_user_and_time(users: ndarray, times: ndarray) -> ndarray:
     return order.astype(np.int32) if len(order) < 2**31 else order
 
 
-def _present(numbers: ndarray, ids: ndarray) -> tuple[ndarray, ndarray]:
+def _renumber_present(numbers: ndarray, ids: ndarray) -> tuple[ndarray, ndarray]:
     """Renumber so that only those that are there count, in the order that they have."""
     there = tally(numbers, len(ids)) > 0
     return (np.cumsum(there, dtype=np.int32) - np.int32(1))[numbers], ids[there]
@@ -195,7 +197,7 @@ def _order_of_file(order: ndarray, users: ndarray, items: ndarray, tied: ndarray
     )
 
 
-def _hashes(users: ndarray, user_ids: ndarray, items: ndarray, item_ids: ndarray, times: ndarray) -> ndarray:
+def _hash_rows(users: ndarray, user_ids: ndarray, items: ndarray, item_ids: ndarray, times: ndarray) -> ndarray:
     """Return a number for every row that hangs on its user's and item's ids, its time and nothing else."""
     mixed = functools.partial(pd.util.hash_array, categorize=False)
     found = mixed(times.astype(np.float64).view(np.uint64))

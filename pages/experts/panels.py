@@ -26,7 +26,7 @@ STATUS = ("all", "hot", "usual", "cold", "dead")
 FIRST = ("expert", "people_genre", "people_lift", "interest", "purity", "load", "status", "d_ndcg")
 
 
-def every(of: Subject, *_: int) -> list[str]:
+def show_all_experts(of: Subject, *_: int) -> list[str]:
     """Show all experts as a sortable table."""
     effects, size = cached.all_effects(of), of.survey.size
     with page_elements.place_in_row("bottom"):
@@ -34,15 +34,15 @@ def every(of: Subject, *_: int) -> list[str]:
         chosen = choose_one("Show", STATUS, key="exp_show", width="content", help=glossary.EXPERT_LOAD_HELP)
         more = bind_widget(st.toggle, "More columns", key="exp_more")
     columns = page_elements.parse_columns(TEXT("COLUMNS"))
-    shown = cached.listed(of, chosen, effects, tuple(columns))
+    shown = cached.list_experts(of, chosen, effects, tuple(columns))
     order = [name for name in shown if more or name in FIRST]
     alt = f"{len(shown)} experts with row, column, people, status, genres and limits"
-    _table("exp_table", shown, expert_words.ALL, alt, columns, column_order=order, height=250)
+    _show_table("exp_table", shown, expert_words.ALL, alt, columns, column_order=order, height=250)
     st.caption("The box opens it.")
-    counts = cached.table(of)["status"].value_counts()
+    counts = cached.expert_table(of)["status"].value_counts()
     doubts = ["**How busy.** " + ", ".join(f"{counts.get(name, 0)} {name}" for name in STATUS[1:]) + "."]
     if of.survey.genres:
-        labelled, chance = cached.by_chance(of)
+        labelled, chance = cached.dead_by_chance(of)
         doubts.append(TEXT("SURE_NAMES", labelled=labelled, size=size, chance=chance))
     if effects is not None:
         worse, better, chance = ablation.count_clear_effects(effects)
@@ -61,16 +61,18 @@ def every(of: Subject, *_: int) -> list[str]:
     return doubts
 
 
-def _table(key: str, frame: pd.DataFrame, about: page_elements.ChartText, alt: str, columns: dict[str, Any], **more: Any) -> None:
+def _show_table(
+    key: str, frame: pd.DataFrame, about: page_elements.ChartText, alt: str, columns: dict[str, Any], **more: Any
+) -> None:
     """Show experts, one a row; a chosen row becomes the expert of the page."""
     st.session_state[f"{key}_experts"] = frame["expert"].tolist()
     shown = {name: look for name, look in columns.items() if name in frame}
     page_elements.show_table(
-        key, frame, about, alt, column_config=shown, on_select=lambda: _look_at(key), selection_mode="single-row", **more
+        key, frame, about, alt, column_config=shown, on_select=lambda: _select_row(key), selection_mode="single-row", **more
     )  # fmt: skip
 
 
-def _look_at(key: str) -> None:
+def _select_row(key: str) -> None:
     expert = page_elements.selected_row(key, st.session_state.get(f"{key}_experts", []))
     if expert is not None:
         page_context.select_expert(expert)
@@ -83,27 +85,27 @@ GROUPS = {
 }  # fmt: skip
 
 
-def people_and_items(of: Subject, expert: int, user: int) -> list[str]:
+def show_users_and_items(of: Subject, expert: int, user: int) -> list[str]:
     """Who uses the expert and what it reads of them, which genres stand out among them, and which items it suggests."""
-    _examples(of, expert)
-    _genres(of, expert)
-    doubts = _items(of, expert)
-    _own(of, user)
+    _show_example_users(of, expert)
+    _show_genres(of, expert)
+    doubts = _show_items(of, expert)
+    _show_own_experts(of, user)
     return doubts
 
 
-def _examples(of: Subject, expert: int) -> None:
-    found, many = cached.examples(of, expert), of.item_words.many
+def _show_example_users(of: Subject, expert: int) -> None:
+    found, many = cached.example_users(of, expert), of.item_words.many
     page_elements.show_heading(f"Its people, and the {many} it reads")
     st.caption(TEXT("READS") if of.survey.of_reading is not None else TEXT("READS_NOT", many=many))
     for group, rows in found.groupby("group", sort=False):
         st.markdown(f"**{GROUPS[group]}**")
         for row in rows.to_dict("records"):
-            _person(of, row)
+            _show_user(of, row)
     page_elements.show_explanation(expert_words.PEOPLE)
 
 
-def _person(of: Subject, row: dict[str, Any]) -> None:
+def _show_user(of: Subject, row: dict[str, Any]) -> None:
     left, right = st.columns([1, 4], vertical_alignment="center")
     number, many = row["user"] + 1, of.item_words.many
     place_button(
@@ -127,7 +129,7 @@ def _person(of: Subject, row: dict[str, Any]) -> None:
     right.markdown(f"{read}  \n:small[:gray[{more}]]")
 
 
-def _own(of: Subject, user: int) -> None:
+def _show_own_experts(of: Subject, user: int) -> None:
     """Show how busy the chosen person's experts are."""
     page_elements.show_heading(f"The experts of person {user + 1}")
     frame = overview.hot_experts(of.traffic, user)
@@ -140,7 +142,7 @@ def _own(of: Subject, user: int) -> None:
 SOURCES = {"people": "In the histories of its people", "reads": "In what it reads of them"}
 
 
-def _genres(of: Subject, expert: int) -> None:
+def _show_genres(of: Subject, expert: int) -> None:
     found = of.survey
     if not found.genres:
         return
@@ -156,21 +158,21 @@ def _genres(of: Subject, expert: int) -> None:
     first = frame.iloc[0]
     best = f"{first['genre']}, {first['lift']:.2f} ({first['low']:.2f} to {first['high']:.2f})"
     alt = f"Lift of {len(frame)} genres with intervals. First: {best}."
-    figure = charts.evidence(frame, page_context.theme_palette())
+    figure = charts.draw_lifts(frame, page_context.theme_palette())
     page_elements.show_chart("exp_genres", figure, frame, expert_words.GENRES, alt)
 
 
-def _items(of: Subject, expert: int) -> list[str]:
+def _show_items(of: Subject, expert: int) -> list[str]:
     """Show what it pushes up and holds back. Return how sure that is."""
     page_elements.show_heading("What it suggests")
     many, found = of.item_words.many, cached.pushes(of, expert)
     direct, measured = st.columns(2, gap="medium")
     with direct:
         st.markdown("##### Alone")
-        _pushed(found, "direct", many, TEXT("ALONE"), TEXT("ALONE_NOT"))
+        _show_pushed_items(found, "direct", many, TEXT("ALONE"), TEXT("ALONE_NOT"))
     with measured:
         st.markdown(f"##### Measured, {found.people} people")
-        _pushed(found, "measured", many, TEXT("MEASURED", many=many), TEXT("NOTHING_TO_REMOVE"))
+        _show_pushed_items(found, "measured", many, TEXT("MEASURED", many=many), TEXT("NOTHING_TO_REMOVE"))
     if "measured" not in found.table:
         return []
     doubts = [TEXT("SURE_PUSHED", near=expert_items.NEAR, fewest=expert_items.FEWEST)]
@@ -181,13 +183,13 @@ def _items(of: Subject, expert: int) -> list[str]:
             f"**Do the two agree?** {'Better' if own > high else 'No better'} than for other experts (correlation {own:+.2f})."
         )
         alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {own:.2f}."
-        figure = charts.agreement(found.table, page_context.theme_palette())
+        figure = charts.draw_agreement(found.table, page_context.theme_palette())
         page_elements.show_chart("exp_agreement", figure, found.table, expert_words.ITEMS, alt)
         doubts.append(TEXT("SURE_AGREE", own=own, count=count, many=many, mean=mean, high=high))
     return doubts
 
 
-def _pushed(found: PushedItems, by: str, many: str, about: str, why_not: str) -> None:
+def _show_pushed_items(found: PushedItems, by: str, many: str, about: str, why_not: str) -> None:
     if by not in found.table:
         st.write(why_not)
         return
@@ -196,12 +198,12 @@ def _pushed(found: PushedItems, by: str, many: str, about: str, why_not: str) ->
     for name, icon, frame in (("Pushed up", ":material/arrow_upward:", up), ("Held back", ":material/arrow_downward:", down)):
         lines = []
         for row in frame.to_dict("records"):
-            said = f"{row['direct']:+.3f}" if by == "direct" else _times(row)
+            said = f"{row['direct']:+.3f}" if by == "direct" else _format_times(row)
             lines.append(f"- {page_context.escape_markdown(inspect.split_year(row['title'])[0])} :small[{said}]")
         st.markdown(f"{icon} **{name}**\n\n" + ("\n".join(lines) or f"no {many}"))
 
 
-def _times(row: dict[str, float]) -> str:
+def _format_times(row: dict[str, float]) -> str:
     unsure = "" if row["low"] > 1 or row["high"] < 1 else ", unsure"
     return f"**× {row['times']:.3f}** ({row['low']:.3f} to {row['high']:.3f}), n = {row['n']:.0f}{unsure}"
 
@@ -209,14 +211,14 @@ def _times(row: dict[str, float]) -> str:
 # --- what is around it -----------------------------------------------------------------------------
 
 
-def neighbours(of: Subject, expert: int, _: int) -> None:
+def show_neighbours(of: Subject, expert: int, _: int) -> None:
     found, palette = of.survey, page_context.theme_palette()
     likeness, lines = relations.cosine_table(found, of.model, expert), relations.line_loads(found, expert)
     for place, line, at in zip(st.columns(2, gap="medium"), ("row", "column"), found.place(expert), strict=True):
         with place:
             st.markdown(f"##### {line.capitalize()} {at}: used {lines[line]:,.0f} times (equal use: {lines['even']:,.0f})")
             part = relations.same_line(likeness, expert, line)
-            figure = charts.siblings(part, palette, expert, found.band, line)
+            figure = charts.draw_siblings(part, palette, expert, found.band, line)
             busiest = part.loc[part["load"].idxmax()]
             most = f"{busiest['expert']} with {busiest['load']} people"
             alt = f"People of the {len(part)} experts in {line} {at}; the busiest is {most}."
@@ -229,7 +231,7 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
         st.markdown("##### Most similar")
         st.caption(f"Any other expert has a cosine of {usual:.2f} on average. Only 2.5% have more than {high:.2f}.")
         near, columns = relations.nearest_experts(likeness, expert), page_elements.parse_columns(TEXT("NEAR"))
-        _table("exp_near", near, expert_words.NEAREST, "The most similar experts", columns)
+        _show_table("exp_near", near, expert_words.NEAREST, "The most similar experts", columns)
     with right:
         st.markdown("##### Most often used together")
         st.caption(f"By its {found.traffic.load[expert]} people. × 1: as often as by luck.")
@@ -237,4 +239,4 @@ def neighbours(of: Subject, expert: int, _: int) -> None:
         if together.empty:
             st.write("Nobody uses it.")
         else:
-            _table("exp_together", together, expert_words.TOGETHER, "Experts that the same people use", columns)
+            _show_table("exp_together", together, expert_words.TOGETHER, "Experts that the same people use", columns)

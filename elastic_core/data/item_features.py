@@ -33,12 +33,14 @@ def trait_table(catalog: Catalog) -> Traits:
     return names + decades, np.concatenate([holds, *((of == decade)[:, None].astype(np.float32) for decade in decades)], 1)
 
 
-def find_titles(catalog: Catalog, text: str) -> np.ndarray:
+def find_items_by_title(catalog: Catalog, text: str) -> np.ndarray:
     """Dense ids whose title (or raw id, where there are no titles) contains every word of `text`; case is ignored."""
     words = text.lower().split()
-    return np.array([i + 1 for i, name in enumerate(_lowered(catalog)) if all(word in name for word in words)], dtype=np.int64)
+    return np.array(
+        [i + 1 for i, name in enumerate(_lower_names(catalog)) if all(word in name for word in words)], dtype=np.int64
+    )
 
 
 @functools.lru_cache(maxsize=4)
-def _lowered(catalog: Catalog) -> list[str]:
+def _lower_names(catalog: Catalog) -> list[str]:
     return [catalog.title(item).lower() for item in range(1, catalog.n_items + 1)]

@@ -14,7 +14,7 @@ OFTEN = {
 }  # fmt: skip
 
 
-def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
+def show_navigation(of: Subject, expert: int, strongest: int, why: str) -> None:
     """Offer previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
     size, held = of.survey.size, page_context.is_locked("expert")
     ways = (
@@ -33,22 +33,31 @@ def walk(of: Subject, expert: int, strongest: int, why: str) -> None:
                 help=help,
                 disabled=held or number == expert,
             )
-        place_button("Random", "exp_go_lucky", _lucky, of, expert, icon="casino", disabled=held, help="Any that somebody uses.")
+        place_button(
+            "Random",
+            "exp_go_lucky",
+            _select_random_expert,
+            of,
+            expert,
+            icon="casino",
+            disabled=held,
+            help="Any that somebody uses.",
+        )
         row, column = of.survey.place(expert)
         st.caption(f"Row {row}, column {column}. {why}", help=f"Interest expert: {glossary.WORDS['interest expert']}.")
 
 
-def _lucky(of: Subject, expert: int) -> None:
+def _select_random_expert(of: Subject, expert: int) -> None:
     turn = st.session_state.get("exp_luck", 0)
     st.session_state["exp_luck"] = turn + 1
     page_context.select_expert(ablation.draw_used_expert(of.traffic, expert, seed=turn))
 
 
-def cards(of: Subject, expert: int, user: int) -> list[str]:
+def show_summary(of: Subject, expert: int, user: int) -> list[str]:
     """Answer what it stands for, who uses it and whether it matters. Return how sure that is."""
     meaning, crowd, matter = st.columns(3, border=True)
     with meaning:
-        doubts = _meaning(of, expert)
+        doubts = _show_meaning(of, expert)
     with crowd:
         found, (low, high) = of.survey, of.survey.band
         load, often = f"{found.traffic.load[expert]} of {found.people:,} people", OFTEN[str(found.status()[expert])]
@@ -57,16 +66,16 @@ def cards(of: Subject, expert: int, user: int) -> list[str]:
         st.caption(f"Equal use: {found.traffic.experts.size / found.size:.0f}. Person {user + 1} {has} it.")
         doubts.append(sentences.TEXT("SURE_BAND", low=low, high=high))
     with matter:
-        verdict, sentence, more = _matter(of, expert)
+        verdict, sentence, more = _describe_effect(of, expert)
         st.markdown(f"**Does it matter?**\n\n#### {verdict}")
         st.caption(sentence)
     return doubts + more
 
 
-def _meaning(of: Subject, expert: int) -> list[str]:
-    label, alone, truth, told = overview.label(of.survey, expert), cached.alone(of, expert), "", []
+def _show_meaning(of: Subject, expert: int) -> list[str]:
+    label, alone, truth, told = overview.label_expert(of.survey, expert), cached.alone(of, expert), "", []
     if of.survey.met is not None:  # a made-up world, in which the truth is known
-        row = cached.table(of).iloc[expert]
+        row = cached.expert_table(of).iloc[expert]
         truth, told = page_context.escape_markdown(row["interest"]), ["**True interest.** None: it reads nothing."]
         if truth:
             said = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
@@ -75,24 +84,24 @@ def _meaning(of: Subject, expert: int) -> list[str]:
     if name is not None and name.holds:  # what Start calls it, too
         st.markdown(f"**What does it stand for?** {sentences.MORE}\n\n#### {page_context.escape_markdown(name.genre)}")
         st.caption(sentences.TEXT("HOLDS", genre=page_context.escape_markdown(name.genre), lift=name.lift))
-        return [sentences.TEXT("SURE_NAME", low=name.low, n=name.n), *sentences.meaning_doubts(label, alone)]
+        return [sentences.TEXT("SURE_NAME", low=name.low, n=name.n), *sentences.meaning_notes(label, alone)]
     sure = (sentences.LUCK if label.weak else sentences.MORE) if label is not None and label.genres else ""
-    st.markdown(f"**What does it stand for?** {sure}\n\n#### {sentences.named(label, alone)}")
-    st.caption(sentences.meaning(label, alone, truth))
-    return sentences.meaning_doubts(label, alone) + told
+    st.markdown(f"**What does it stand for?** {sure}\n\n#### {sentences.name_expert(label, alone)}")
+    st.caption(sentences.describe_meaning(label, alone, truth))
+    return sentences.meaning_notes(label, alone) + told
 
 
-def _matter(of: Subject, expert: int) -> tuple[str, str, list[str]]:
+def _describe_effect(of: Subject, expert: int) -> tuple[str, str, list[str]]:
     """Return a verdict, a sentence, and how sure that is."""
     if not of.traffic.load[expert]:
         return "to nobody", "Nobody uses it.", []
     if of.traffic.experts.shape[1] < 2:
         return "it is the only one", "Each person has one expert. Without it, nothing reads the history.", []
-    row, alike = cached.removal(of, expert), cached.removal_alike(of, expert)
-    return *sentences.effect(row, alike), sentences.effect_doubts(row, alike)
+    row, alike = cached.measure_removal(of, expert), cached.measure_matched_removal(of, expert)
+    return *sentences.describe_effect(row, alike), sentences.effect_notes(row, alike)
 
 
-def dead(of: Subject, expert: int) -> bool:
+def show_dead_notice(of: Subject, expert: int) -> bool:
     """Show the plain notice on a dead expert. True if the visitor wants to see the rest anyway."""
     found = of.survey
     (row, column), lines = found.place(expert), relations.line_loads(found, expert)
