@@ -63,11 +63,10 @@ def run(arguments: Namespace) -> int:
             raise InputError(f"unknown {'metric' if known is NAMES else 'protocol'} {name!r}; known are {', '.join(known)}")
     if arguments.users < 0 or (arguments.users and arguments.split == "test"):
         raise InputError("--users takes a number of people and goes with --split valid: a test is of everybody")
-    run, loaded = find_run(arguments.run_name), None
+    device, run, loaded = find_device(arguments.device), find_run(arguments.run_name), None
     arguments.protocols = sorted(arguments.protocols, key=lambda protocol: protocol != run.protocol)  # first the one that fits
     if arguments.last_events:
         return known_a_little(arguments)
-    device = find_device(arguments.device)
     if arguments.store:
         if arguments.split != "test":
             raise InputError("--store keeps the ranks of the test split, no other")
