@@ -9,7 +9,7 @@ import streamlit as st
 
 from elastic_core import machine
 from elastic_core.data import Dataset
-from elastic_core.data.source_catalog import PLANTED, at_hand
+from elastic_core.data.source_catalog import GROCERIES, PLANTED, at_hand
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, Retrieves, model_class
 from elastic_core.run_config import DataConfig
@@ -103,13 +103,13 @@ def _requested_value(key: str) -> str | None:
 
 def run_preference(run: Run) -> tuple[bool | int | str, ...]:
     """Finished first, shipped before local, with a memory before without, experts that were asked to stand for items before
-    others, worlds with a known truth before real data, those of many interests first."""
+    others, real shoppers before made-up worlds, those of many interests first."""
     model, data = run.config.model, run.config.data
     local = run.name.startswith("local-")
     remembers = issubclass(model_class(model.name), Retrieves) and getattr(model, "memory", "") != "none"
     stand = remembers and getattr(model, "interest_weight", 0) > 0
     interests = data.planted.interests if data.source == PLANTED else 0
-    return not run.last("test"), local, not remembers, not stand, -interests, run.name
+    return not run.last("test"), local, not remembers, not stand, data.source != GROCERIES, -interests, run.name
 
 
 def _open_requested_run(runs: dict[str, Run], requested: str | None) -> tuple[OpenRun | None, list[str]]:

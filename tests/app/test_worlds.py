@@ -14,7 +14,7 @@ from elastic_core.data import load, load_files
 from elastic_core.errors import InputError
 from elastic_core.runs.training import train
 from pages.layout import sidebar, world_switch
-from pages.layout.world_switch import FILMS, MADE_UP, OTHER, OWN, PAPER
+from pages.layout.world_switch import FILMS, MADE_UP, OTHER, OWN, PAPER, SHOPPERS
 
 Open = Callable[..., AppTest]
 SHIPPED = Path(__file__).parents[2] / "checkpoints"
@@ -117,7 +117,8 @@ def test_the_shipped_runs_that_are_offered() -> None:
     }
     first = next(iter(runs.values()))
     found = {name: run.name for name, run in world_switch.offered_worlds(runs, first).items()}
-    assert first.name == found[MADE_UP] == "planted-64-elastic-slots" and found[PAPER] == "planted-64-elastic"
+    assert first.name == found[SHOPPERS] == "groceries-elastic-slots"
+    assert found[MADE_UP] == "planted-64-elastic-slots" and found[PAPER] == "planted-64-elastic"
     if "ml-100k-elastic-slots" in runs:
         films = world_switch.offered_worlds(runs, runs["ml-100k-elastic-slots"])
         assert found[FILMS] == films[FILMS].name == "ml-100k-elastic-slots" and films[PAPER].name == "ml-100k-elastic"
