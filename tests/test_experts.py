@@ -29,7 +29,14 @@ from elastic_core.runs.ranks import evaluate
 from elastic_core.services.experts import ablation, items, overview, relations
 from elastic_core.services.experts import expert_users as expert_people
 from elastic_core.services.experts.ablation import EvaluationContext
-from elastic_core.services.experts.evidence import Evidence, count_names, count_names_by_chance, name_experts
+from elastic_core.services.experts.evidence import (
+    Evidence,
+    ExpertName,
+    count_fitting_names,
+    count_names,
+    count_names_by_chance,
+    name_experts,
+)
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.traffic.load import compare_with_random_router, select_traffic
 
@@ -440,3 +447,13 @@ def test_the_command_prints_the_table_and_one_expert(
         ([peer], "no interest memory"),
     ):
         assert main(["experts", *words]) == 2 and why in capsys.readouterr().err
+
+
+def test_a_name_fits_a_person_of_whom_its_expert_holds_much_of_that_genre() -> None:
+    genres, experts = ("Tea", "Bread"), np.array([[0, 1], [0, 1], [1, 2]])
+    base = np.array([[0.2, 0.5], [0.2, 0.2], [0.2, 0.2]])
+    reading = np.array([[[0.4, 0.1], [0.1, 0.9]], [[0.29, 0.1], [0.1, 0.45]], [[0.9, 0.3], [0.9, 0.9]]])
+    names = {0: ExpertName("Tea", 2.0, 1.5, 9), 1: ExpertName("Bread", 2.0, 1.5, 9), 2: ExpertName("Tea", 2.0, 0.9, 9)}
+    fitting = count_fitting_names(names, Evidence(genres, experts, reading, base))
+    assert fitting.tolist() == [1, 1, 0], "0.9 is not twice 0.5, 0.29 is no three in ten, the last name does not hold"
+    assert count_fitting_names(names, Evidence(genres, experts, base, base.mean(0))).tolist() == [2, 2, 1]

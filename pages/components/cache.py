@@ -39,7 +39,7 @@ from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, ranks
 from elastic_core.services.edits import Edits
 from elastic_core.services.experts import overview
 from elastic_core.services.experts.ablation import EvaluationContext
-from elastic_core.services.experts.evidence import Evidence, ExpertName, count_different_names, name_experts, of_histories
+from elastic_core.services.experts.evidence import Evidence, ExpertName, count_fitting_names, name_experts, of_histories
 from elastic_core.services.keys import search
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.null_edits import NullEdits, null_of_last_edit
@@ -261,7 +261,9 @@ def example_user(of: OpenRun) -> int:
     """The person that the app opens with."""
     if not of.dataset.in_baskets or not inspect.memory_size(of.model):
         return inspect.good_example(of.model, of.dataset)
-    return inspect.good_household(of.model, of.dataset, count_different_names(expert_names(of), route_everybody(of).experts))
+    survey = survey_experts(of)
+    fitting = count_fitting_names(expert_names(of), survey.of_reading or survey.of_people)
+    return inspect.good_household(of.model, of.dataset, fitting)
 
 
 @cached_resource(64)

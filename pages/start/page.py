@@ -178,7 +178,8 @@ def show_agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
     found = share_agreement(now.open_run, PEOPLE, now.keep_seen)
     if found is not None:
-        truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else "Rarely"
+        often = "Often, not always" if found.owners >= 3 * found.chance else "Rarely"
+        truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else often
         held, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
         agree.markdown(TEXT("truth", truly=truly, people=found.people, owners=held, chance=by_chance))
 

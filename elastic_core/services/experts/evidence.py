@@ -150,9 +150,17 @@ def name_experts(evidence: Evidence, seed: int = 0) -> dict[int, ExpertName]:
     return names
 
 
-def count_different_names(names: Mapping[int, ExpertName], experts: np.ndarray) -> np.ndarray:
-    """Return how many different names that hold the experts `[U, k]` of every person have, int64 [U]."""
-    return np.array([len({names[e].genre for e in mine if e in names and names[e].holds}) for mine in experts.tolist()])
+def count_fitting_names(names: Mapping[int, ExpertName], evidence: Evidence) -> np.ndarray:
+    """Return how many different names fit the experts of every person, int64 [U]: of their own items, too, three in ten that the
+    expert holds are of this genre, and twice as many as they have (where a model does not say what it holds, every name fits)."""
+    fitting: list[set[str]] = [set() for _ in evidence.experts]
+    for expert, name in names.items():
+        users, ranks = np.nonzero(evidence.experts == expert) if name.holds else ((), ())
+        genre = evidence.genres.index(name.genre)
+        for user, rank in zip(users, ranks, strict=True):
+            if evidence.shares.ndim == 2 or evidence.shares[user, rank, genre] >= max(0.3, 2 * evidence.base[user, genre]):
+                fitting[user].add(name.genre)
+    return np.array([len(each) for each in fitting])
 
 
 def count_names(evidence: Evidence) -> int:
