@@ -72,7 +72,7 @@ VARIANTS = [
     Case("elastic", {"output": "own", "repeat_bias": True}),
     Case("elastic-slots", {"memory": "none", "conv_width": 0}),
     Case("elastic-slots", {"query": "mean", "interest_weight": 0.0}),
-    Case("elastic-slots", {"output": "own", "repeat_bias": True}),
+    Case("elastic-slots", {"output": "own", "repeat_bias": True, "repeat_counts": True}),
     Case("linrec", {"heads": 2}),
     Case("hstu", {"time_bias": "previous", "heads": 2}),
     Case("lisa", {"form": "soft", "codewords": 16}),
@@ -83,10 +83,11 @@ VARIANTS = [
     Case("sma", {"ctreg_weight": 0.1, "heads": 2}),
     Case("sma", {"intensity": "event", "ctreg_weight": 0.1, "repeat_bias": True}),
     Case("din", {"recency": True}),
-    Case("din", {"intensity": "event", "ctreg_weight": 0.1, "repeat_bias": True}),
+    Case("din", {"intensity": "event", "ctreg_weight": 0.1, "repeat_bias": True, "repeat_counts": True}),
     Case("shan", {"intensity": "state", "ctreg_weight": 0.1, "repeat_bias": True}),
     Case("sasrec", {"fused": False, "heads": 2}),
     Case("sasrec", {"conv_width": 3, "repeat_bias": True}),
+    Case("sasrec", {"repeat_bias": True, "repeat_counts": True}),
     *(Case(name, {"output": "own"}) for name in ("sasrec", "bert4rec", "lrurec")),
 ]
 ALL = [*(Case(name) for name in models.names()), *VARIANTS]

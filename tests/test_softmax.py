@@ -1,5 +1,6 @@
 """The loss against one written out: mixtures, a bias, what was met before, in chunks of any size, with every gradient."""
 
+import math
 from unittest import mock
 
 import pytest
@@ -21,16 +22,17 @@ from elastic_core.objectives import build
 def plain(states: Tensor, targets: Tensor, scorer: Scorer, met: Met) -> Tensor:
     """Row by row, item by item."""
     total = torch.zeros(())
-    vectors, shares = scorer.split(states)
+    (vectors, shares), bias = scorer.split(states), scorer.repeat_bias
     for m, target in enumerate(targets.tolist()):
         events = met.items[met.row[m]]
-        seen = set((events if met.upto is None else events[: int(met.upto[m]) + 1]).tolist()) - {0}
+        seen = (events if met.upto is None else events[: int(met.upto[m]) + 1]).tolist()
+        weight = [math.log(1 + 10 * seen.count(item)) / math.log(11) for item in range(len(scorer.table))]
         parts = []
         for vector, share in zip(vectors[m], shares[m], strict=True):
             logits = [
                 scorer.table[item] @ vector
                 + (0 if scorer.bias is None else scorer.bias[item])
-                + (scorer.again if scorer.again is not None and item in seen else 0)
+                + (0 if bias is None else bias * (weight[item] if scorer.repeat_counts else float(item in seen)))
                 for item in range(1, len(scorer.table))
             ]
             parts.append(torch.stack(logits).log_softmax(0)[target - 1] + share)
@@ -40,11 +42,11 @@ def plain(states: Tensor, targets: Tensor, scorer: Scorer, met: Met) -> Tensor:
 
 @settings(max_examples=60)
 @given(
-    some.integers(1, 6), some.sampled_from([0, 1, 3]), some.integers(2, 9), some.booleans(), some.booleans(),
+    some.integers(1, 6), some.sampled_from([0, 1, 3]), some.integers(2, 9), some.booleans(), some.booleans(), some.booleans(),
     some.sampled_from([64, 1 << 20]), some.integers(0, 10**6),
 )  # fmt: skip
 def test_the_full_softmax_is_the_one_written_out(
-    rows: int, parts: int, items: int, biased: bool, past: bool, chunk: int, seed: int
+    rows: int, parts: int, items: int, biased: bool, past: bool, counted: bool, chunk: int, seed: int
 ) -> None:
     torch.manual_seed(seed)
     d = 4
@@ -57,7 +59,7 @@ def test_the_full_softmax_is_the_one_written_out(
     found = []
     for work in (full_softmax, plain):
         given_to = {name: value.clone().requires_grad_() for name, value in inputs.items()}
-        scorer = Scorer(given_to["table"], given_to["bias"] if biased else None, parts, given_to["again"])
+        scorer = Scorer(given_to["table"], given_to["bias"] if biased else None, parts, given_to["again"], counted)
         with mock.patch.object(softmax, "CHUNK_BYTES", chunk):
             total = -2 * work(given_to["states"], targets, scorer, met)
             total.backward()
@@ -103,5 +105,7 @@ def test_every_model_learns_and_serves_what_having_been_met_adds(model: str, sma
 def test_an_event_that_lies_ahead_is_not_met_yet() -> None:
     met = Met(torch.tensor([[0, 3, 5, 9, 3]]), torch.zeros(3, dtype=torch.long), torch.tensor([0, 2, 4]))
     assert [set(row.nonzero()[:, 0].tolist()) for row in met.among(8)] == [set(), {3, 5}, {3, 5}]
+    weights = met._replace(counted=True).among(8)
+    assert weights[2, 3] > weights[2, 5] == weights[1, 3] == 1, "twice weighs more than once, which weighs 1"
     batch = Batch(met.items, met.items)
     assert set(Met.by(batch).among(8)[0].nonzero()[:, 0].tolist()) == {3, 5}

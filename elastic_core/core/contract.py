@@ -141,12 +141,13 @@ class Scorer(NamedTuple):
     bias: Tensor | None = None  # [n_items + 1]
     parts: int = 0  # 0: a state is one vector
     repeat_bias: Tensor | None = None  # what having been met adds to every logit (`ModelConfig.repeat_bias`), a number
+    repeat_counts: bool = False  # … more for each time (`ModelConfig.repeat_counts`)
     pairs: Pairs | None = None  # without `parts`
 
     @classmethod
-    def over(cls, items: Any, repeat_bias: Tensor | None = None) -> Self:
+    def over(cls, items: Any, repeat_bias: Tensor | None = None, repeat_counts: bool = False) -> Self:
         """Scores by an item table, however it is kept."""
-        return cls(items.weight, repeat_bias=repeat_bias)
+        return cls(items.weight, repeat_bias=repeat_bias, repeat_counts=repeat_counts)
 
     def rows(self, items: Tensor) -> Tensor:
         """Items `[...]` → their rows of the table `[..., d]`."""
@@ -155,7 +156,9 @@ class Scorer(NamedTuple):
     def __call__(self, states: Tensor, met: Met | None = None) -> Tensor:
         """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
         items are scored as if all were new."""
-        extra = None if met is None or self.repeat_bias is None else self.repeat_bias * met.among(self.table.shape[0] - 1)
+        extra = None
+        if met is not None and self.repeat_bias is not None:
+            extra = self.repeat_bias * met._replace(counted=self.repeat_counts).among(self.table.shape[0] - 1)
         if not self.parts:
             return self.logits(states) if extra is None else self.logits(states) + extra
         vectors, shares = self.split(states)
@@ -250,7 +253,8 @@ class Recommender(nn.Module):
         """What turns states into scores: the table that events are read by, without a mask, or one of its own (`model.output`).
 
         Composed tables are composed here, with gradient."""
-        found = Scorer.over(self.events.items if self.output is None else self.output, self.repeat_bias)
+        items = self.events.items if self.output is None else self.output
+        found = Scorer.over(items, self.repeat_bias, self.config.repeat_counts)
         masks = len(found.table) - self.n_items - 1
         return found._replace(table=found.table[:-masks]) if masks else found
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.batches import Met, one_draw
+from elastic_core.core.batches import Met, one_draw, repeat_weight
 from elastic_core.core.contract import Mixture, Scorer
 from elastic_core.core.layers import autocast_to, linear
 
@@ -33,6 +33,7 @@ def full_softmax(states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met:
         return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets - 1, reduction="sum")
     vectors, shares = scorer.split(states)
     repeat_bias = None if met is None else scorer.repeat_bias
+    met = met and met._replace(counted=scorer.repeat_counts)
     loss: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, repeat_bias, targets, met)
     return loss
 
@@ -160,11 +161,10 @@ def sampled_softmax(
     vectors, shares = scorer.split(states)
     n_items = len(proposal) - 1
     repeat_bias = None if met is None else scorer.repeat_bias
-    seen = (
-        None
-        if met is None or repeat_bias is None
-        else (_met_own(met, targets, n_items).flatten(), _met_among(met, drawn, n_items))
-    )
+    seen = None
+    if met is not None and repeat_bias is not None:
+        met = met._replace(counted=scorer.repeat_counts)
+        seen = _met_own(met, targets, n_items).flatten(), _met_among(met, drawn, n_items)
     if scorer.pairs is None:
         return _in_chunks(vectors, shares, scorer, targets, drawn, rarity, repeat_bias, seen)
     right, wrong = scorer.at(vectors, targets).float(), scorer.among(vectors, drawn).float() + rarity
@@ -291,10 +291,10 @@ def _met_among(met: Met, chosen: Tensor, n_items: int) -> Tensor:
     column = torch.full((n_items + 1,), len(chosen), device=chosen.device)
     column[ordered] = torch.searchsorted(ordered, ordered)  # equal ones have one column: nobody asks how many
     items = column[met.known(n_items)]
-    found = torch.zeros(len(items), len(chosen) + 1, device=items.device).scatter_(1, items, 1.0)
-    return found[:, column[chosen]]
+    return met.weigh(items, len(chosen) + 1)[:, column[chosen]]
 
 
 def _met_own(met: Met, own: Tensor, n_items: int) -> Tensor:
-    """Whether every row has met its own item: `[M]` → float `[M, 1]`."""
-    return (met.known(n_items) == own.unsqueeze(1)).any(1, keepdim=True).float()
+    """How well every row knows its own item: `[M]` → float `[M, 1]`, as `Met.among`."""
+    same = met.known(n_items) == own.unsqueeze(1)
+    return repeat_weight(same.sum(1, keepdim=True)) if met.counted else same.any(1, keepdim=True).float()

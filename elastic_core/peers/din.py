@@ -129,7 +129,8 @@ class DIN(Modulated):
         return torch.cat([batch.items.to(weights.dtype), self.dropout(weights[:, -1])], -1)
 
     def scorer(self) -> Scorer:
-        return Scorer(self.items.weight, repeat_bias=self.repeat_bias, pairs=TargetAttention(self))
+        counts = self.config.repeat_counts
+        return Scorer(self.items.weight, repeat_bias=self.repeat_bias, repeat_counts=counts, pairs=TargetAttention(self))
 
     def reading(self) -> tuple[Judge, Scorer]:
         """All pairs are looked at once, if there are not too many of them."""

@@ -65,7 +65,7 @@ class FPMC(Stepwise):
         return -(-4 * self.config.width // self.config.layers)  # it has one, whatever the setting says
 
     def scorer(self) -> Scorer:
-        return Scorer.over(self.next, self.repeat_bias)
+        return Scorer.over(self.next, self.repeat_bias, self.config.repeat_counts)
 
     def _state(self, last: Tensor, total: Tensor, events: Tensor) -> Tensor:
         """`[..., d/2]`, `[..., d/2]`, `[..., 1]` → `[..., d]`."""

@@ -226,7 +226,8 @@ class Lisa(Streams):
         if books is None:
             return super().scorer()
         table = books.compose(self._everything()[1:]) / self.events.scale
-        return Scorer(functional.pad(table, (0, 0, 1, 0)), repeat_bias=self.repeat_bias)
+        counts = self.config.repeat_counts
+        return Scorer(functional.pad(table, (0, 0, 1, 0)), repeat_bias=self.repeat_bias, repeat_counts=counts)
 
     def reading(self) -> tuple[Judge, Scorer]:
         """Finds the codes of all items and composes all tables once."""
