@@ -112,5 +112,5 @@ def good_household(model: Recommender, dataset: Dataset, named: np.ndarray) -> i
     able = able[np.argsort(-named[able], kind="stable")[:64]]
     scores = model.score(batch_of(model, dataset, able))[:, 1:]
     lists = scores.topk(min(10, scores.shape[1])).indices.numpy() + 1
-    hits = [np.isin(listed, dataset.next_items(user)).sum() for user, listed in zip(able, lists, strict=True)]
+    hits = [np.isin(listed, dataset.next_items(user)).sum() for user, listed in zip(able.tolist(), lists, strict=True)]
     return int(able[np.argmax(hits)])
