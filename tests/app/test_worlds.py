@@ -98,7 +98,7 @@ def test_where_films_cannot_be_had_the_switch_says_so_and_goes_on(
 
     for variable in ("ELASTIC_DATA_DIR", "ELASTIC_CACHE_DIR"):
         monkeypatch.setenv(variable, str(tmp_path / "empty"))
-    for fetch in ("fetch", "fetch_wheel"):
+    for fetch in ("download_file", "fetch_wheel"):
         monkeypatch.setattr(load_files, fetch, lost)
     config = app_runs / "films" / "config.json"
     config.write_text(config.read_text().replace('"k_core": 1', '"k_core": 2'))  # data that nobody has opened yet
