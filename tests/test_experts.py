@@ -32,9 +32,11 @@ from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.evidence import (
     Evidence,
     ExpertName,
+    check_names,
     count_fitting_names,
     count_names,
     count_names_by_chance,
+    learning_half,
     name_experts,
 )
 from elastic_core.services.experts.overview import Survey
@@ -336,6 +338,21 @@ def test_a_name_holds_where_the_genre_was_put_and_nowhere_by_chance() -> None:
     assert {expert: name.genre for expert, name in names.items() if name.holds} == dict(enumerate("abcdefghij"))
     assert all(1.2 < name.lift < 1.8 and name.n > 50 for name in names.values() if name.holds)
     assert count_names(evidence) == 10 and count_names_by_chance(evidence) < 1
+
+
+def test_names_say_what_people_choose_next_and_names_dealt_at_random_do_not(world: World) -> None:
+    """Everybody has one expert, and it is called what they chose next."""
+    _, dataset, _ = world
+    genres, holds = trait_table(dataset.catalog)
+    own = holds[dataset.histories.items[dataset.ends("test")]].argmax(1)
+    names = {place: ExpertName(genres[place], 2.0, 1.5, 20) for place in np.unique(own).tolist()}
+    check = check_names(names, dataset, own[:, None])
+    assert check is not None and check.named == len(names)
+    tested = dataset.histories.items[dataset.ends("test")][~learning_half(len(own))]
+    assert check.share == pytest.approx(holds[tested].max(1).mean())
+    assert check.low <= check.dealt <= check.high and check.dealt < check.share
+    weak = {expert: ExpertName(name.genre, 1.0, 0.9, 20) for expert, name in names.items()}
+    assert check_names(weak, dataset, own[:, None]) is None, "what does not hold is no name"
 
 
 def test_clusters_of_item_vectors_are_dealt_by_what_a_history_has_more_of(world: World) -> None:

@@ -18,9 +18,7 @@ from elastic_core.core.histories import Catalog, Histories
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
-from elastic_core.services.experts.evidence import of_histories
 from elastic_core.services.journey import trace as journey_trace
 from elastic_core.services.journey.trace import trace_dispatch
 from elastic_core.services.journey.typed_items import parse_items
@@ -230,14 +228,3 @@ def test_the_experts_of_now_are_always_drawn(small_world: Dataset, model: Recomm
         at = found.experts[found.experts["event"] <= moment]["event"].max()
         assert set(found.experts[found.experts["event"] == at]["expert"]) <= set(shown["expert"])
         assert shown["expert"].nunique() == 6 and count == found.experts["expert"].nunique()
-
-
-def test_genre_shares_are_of_what_is_read(small_world: Dataset, model: Recommender) -> None:
-    found = of_histories(model, small_world, route_users(model, small_world, "test"))
-    assert found is not None
-    for user in (0, 11):
-        genres = [g for item in user_history(small_world, user).items[-16:] for g in small_world.catalog.genres[item]]  # type: ignore[index]
-        for column, name in enumerate(found.genres):
-            assert found.shares[user, column] * min(16, len(user_history(small_world, user).items)) == pytest.approx(
-                genres.count(name)
-            )

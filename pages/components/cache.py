@@ -39,7 +39,7 @@ from elastic_core.runs import CONFIG, EVENTS, WEIGHTS, Run, ranks
 from elastic_core.services.edits import Edits
 from elastic_core.services.experts import overview
 from elastic_core.services.experts.ablation import EvaluationContext
-from elastic_core.services.experts.evidence import Evidence, ExpertName, count_fitting_names, name_experts, of_histories
+from elastic_core.services.experts.evidence import ExpertName, NameCheck, check_names, count_fitting_names
 from elastic_core.services.keys import search
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.null_edits import NullEdits, null_of_last_edit
@@ -298,17 +298,22 @@ def survey_experts(of: OpenRun) -> overview.Survey:
 
 
 @cached_resource(6)
-def genre_evidence(of: OpenRun) -> Evidence | None:
-    """Which genres the people of every expert choose more than others; None for data without genres."""
-    return of_histories(of.model, of.dataset, route_everybody(of))
+def expert_names(of: OpenRun) -> dict[int, ExpertName]:
+    """What experts are called on every screen, chosen on half of the people and tested on the others (`overview.expert_names`).
+    No name that does not hold is shown: `expert_name` says it."""
+    return overview.expert_names(survey_experts(of), of.model)
+
+
+def expert_name(of: OpenRun, expert: int) -> str:
+    """What an expert is called; empty where no name holds."""
+    found = expert_names(of).get(expert)
+    return found.genre if found is not None and found.holds else ""
 
 
 @cached_resource(6)
-def expert_names(of: OpenRun) -> dict[int, ExpertName]:
-    """What experts are called, by what they hold, or where a model does not say, by what their people choose; each name chosen on
-    half of the people and tested on the others. None for data without genres."""
-    survey = survey_experts(of)
-    return name_experts(survey.of_reading or survey.of_people) if survey.genres else {}
+def name_check(of: OpenRun) -> NameCheck | None:
+    """What the names say about held-out choices; None where no name holds."""
+    return check_names(expert_names(of), of.dataset, route_everybody(of).experts)
 
 
 lesson_of_angles = cached_resource(32)(search.lesson_of_angles)  # the 4 × 4, asked for a query of two arrows

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from elastic_core.models import Recommender
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.null_edits import NullEdits
 from elastic_core.services.person.prediction import Prediction
@@ -85,24 +86,15 @@ def label_next_item(context: Context) -> str:
 
 
 def name_user_experts(context: Context, prediction: Prediction) -> dict[int, str]:
-    """What this person's experts are called: by what they suggest here; where all are mixed, by the people who use them. Where a
-    basket has many products, by what the people who use them buy more of, if that holds for people it was not chosen on."""
-    if context.dataset.in_baskets:
-        names = cache.expert_names(context.open_run)
-        return {expert: names[expert].genre for expert in prediction.active_experts if expert in names and names[expert].holds}
-    table = prediction.recommendation.table
-    attribution_found = attribution.attribute_items(
-        context.model, prediction.history, table["item"].tolist(), scale_experts(prediction.scales)
-    )
-    if attribution_found is not None:
-        active = attribution_found.experts[0].tolist()
-        genres = attribution.genres_suggested(
-            active, attribution_found.parts[0, :, : len(active)].numpy(), table["genres"].tolist()
-        )
-        return {expert: f"suggests {genre}" for expert, genre in genres.items()}
-    evidence = cache.genre_evidence(context.open_run)
-    labels = {expert: evidence.label(expert) for expert in prediction.active_experts} if evidence is not None else {}
-    return {expert: f"used by {label.genres[0]} fans" for expert, label in labels.items() if not label.weak}
+    """What this person's experts are called, where a name holds."""
+    names = {expert: cache.expert_name(context.open_run, expert) for expert in prediction.active_experts}
+    return {expert: name for expert, name in names.items() if name}
+
+
+def lead_words(model: Recommender) -> str:
+    """What makes the expert that screens open with this one: its part of the first suggestion, or, where experts are mixed and no
+    suggestion belongs to one, its votes."""
+    return "behind the first suggestion" if attribution.can_attribute(model) else "strongest for this person"  # type: ignore[arg-type]
 
 
 def show_null_comparison(null: NullEdits, context: Context, others: str) -> None:

@@ -22,6 +22,7 @@ from pages.data import cached, study
 from pages.layout import user_search
 
 NEEDED, PREVIEW = ("user", "item", "time"), 6  # few enough that the table does not scroll under the mouse
+UNUSED = 8  # columns that are named
 NONE, ROW_ORDER, LAST_OUTCOME, SKIPPED = "– none –", "– order of rows –", "dat_said", "dat_skipped"
 ROLES = {"user": "Person (user)", "item": "Item", "time": "Time", "title": "Title (optional)", "genres": "Genres (optional)"}
 UNDERSTOOD = {"user": "person", "from, to": "from … to"}
@@ -126,6 +127,10 @@ def _choose_columns(raw_table: RawTable, guessed: dict[str, str], digest: str) -
             mapping[ours] = "" if chosen == ROW_ORDER else chosen
     if mapping.get("title") == mapping.get("item"):  # a title that was taken for the item needs no second place
         mapping.pop("title", None)
+    if unused := [name for name in names if name not in mapping.values()]:
+        shown = ", ".join(page_context.quote_code(name) for name in unused[:UNUSED]) + (" …" if len(unused) > UNUSED else "")
+        offer = "" if "genres" in mapping else f" {TEXT('unused', genres=ROLES['genres'])}"
+        st.caption(f"Not used: {shown}.{offer}")
     return mapping
 
 

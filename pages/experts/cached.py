@@ -10,7 +10,7 @@ import pandas as pd
 from elastic_core.jobs.job_kinds import Ablations
 from elastic_core.memory.routing import Routing
 from elastic_core.services.edits import Edits
-from elastic_core.services.experts import ablation, expert_users, items, knobs, overview, steering
+from elastic_core.services.experts import ablation, expert_users, items, overview, steering
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.experts.steering import TurnedList
 from elastic_core.services.person.edited_history import edit_user
@@ -45,7 +45,8 @@ def warm_cache(of: OpenRun) -> None:
 @cached_resource(4)
 def expert_table(of: Subject) -> pd.DataFrame:
     """Return all experts. Shared: never change it."""
-    return overview.expert_table(of.survey)
+    found = overview.expert_table(of.survey)
+    return found.assign(name=[cache.expert_name(of, expert) for expert in found["expert"]]) if cache.expert_names(of) else found
 
 
 @cached_resource(16)
@@ -76,7 +77,6 @@ alone = cached_data(512)(items.rank_by_expert)
 pushes = cached_data(256, TAKING)(items.measure_pushes)
 effects = cached_data(512, TAKING)(ablation.measure_effects)
 _few = cached_resource(512)(ablation.remove_from_few)
-_preferred = cached_data(512)(items.preferred_genre)
 
 
 @cached_data(512, TAKING)
@@ -98,27 +98,17 @@ def _measure_others(of: Subject, others: list[int]) -> dict[Hashable, Any]:
     return ablation.effect_row("", pd.concat([_few(of, other) for other in others]))
 
 
-@cached_resource(8, "Asking what every expert stands for …")
-def _mean_distribution(of: Subject) -> np.ndarray | None:
-    return knobs.expert_genres(of, of.survey) if of.survey.genres else None
-
-
-def genre_of_expert(of: Subject, expert: int) -> str:
-    """Say what an expert stands for; empty where it stands for none."""
-    means = _mean_distribution(of)
-    return "" if means is None or means[expert] < 0 else of.survey.genres[means[expert]]
-
-
-def is_weak_genre(of: Subject, expert: int) -> bool:
-    """Say whether chance explains the genre of an expert's own distribution, too. What comes from its people is beyond chance."""
-    found = _preferred(of, expert)
-    return found is not None and found[1] <= found[2]
+def named_genres(of: Subject) -> np.ndarray | None:
+    """Return the place among all genres of every expert's name, int64 [K], -1 where no name holds; None without genres."""
+    genres = of.survey.genres
+    places = {genre: place for place, genre in enumerate(genres)}
+    return np.array([places.get(cache.expert_name(of, expert), -1) for expert in range(of.survey.size)]) if genres else None
 
 
 @cached_resource(64)
 def turned_list(of: Subject, user: int, edits: Edits, keep_seen: bool) -> TurnedList:
     """Return somebody's list before and after their experts are turned."""
-    return steering.turn_list(of.model, of.dataset, edit_user(of.dataset, user, edits), _mean_distribution(of), keep_seen)
+    return steering.turn_list(of.model, of.dataset, edit_user(of.dataset, user, edits), named_genres(of), keep_seen)
 
 
 def all_effects(of: Subject) -> pd.DataFrame | None:

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from elastic_core.services.experts import ablation, overview, relations
+from elastic_core.services.person import attribution
 from pages.components import cache, glossary, page_context, page_elements
 from pages.components.controls import bind_widget, place_button
 from pages.experts import cached, sentences
@@ -15,12 +16,12 @@ OFTEN = {
 
 
 def show_navigation(of: Subject, expert: int, strongest: int, why: str) -> None:
-    """Offer previous, next, by luck, and the chosen person's strongest; where this one stands, and `why` it is shown."""
+    """Offer previous, next, by luck, and the one that the page opens with; where this one stands, and `why` it was opened."""
     size, held = of.survey.size, page_context.is_locked("expert")
     ways = (
         ("Previous", "chevron_left", (expert - 1) % size, None),
         ("Next", "chevron_right", (expert + 1) % size, None),
-        ("Person’s strongest", "person", strongest, f"Expert {strongest}."),
+        ("Back to this person", "person", strongest, why),
     )
     with page_elements.place_in_row():
         for name, icon, number, help in ways:
@@ -44,7 +45,9 @@ def show_navigation(of: Subject, expert: int, strongest: int, why: str) -> None:
             help="Any that somebody uses.",
         )
         row, column = of.survey.place(expert)
-        st.caption(f"Row {row}, column {column}. {why}", help=f"Interest expert: {glossary.WORDS['interest expert']}.")
+        where = f"Row {row}, column {column}."
+        meant = f"Interest expert: {glossary.WORDS['interest expert']}."
+        st.caption(f"{where} {why}" if expert == strongest else where, help=meant)
 
 
 def _select_random_expert(of: Subject, expert: int) -> None:
@@ -63,7 +66,8 @@ def show_summary(of: Subject, expert: int, user: int) -> list[str]:
         load, often = f"{found.traffic.load[expert]} of {found.people:,} people", OFTEN[str(found.status()[expert])]
         st.markdown(f"**Who uses it?** {often}\n\n#### {load}")
         has = "has" if expert in found.traffic.experts[user] else "does not have"
-        st.caption(f"Equal use: {found.traffic.experts.size / found.size:.0f}. Person {user + 1} {has} it.")
+        even = found.traffic.experts.size / found.size
+        st.caption(f"If all experts were used equally, it would be {even:.0f}. Person {user + 1} {has} it.")
         doubts.append(sentences.TEXT("SURE_BAND", low=low, high=high))
     with matter:
         verdict, sentence, more = _describe_effect(of, expert)
@@ -73,30 +77,37 @@ def show_summary(of: Subject, expert: int, user: int) -> list[str]:
 
 
 def _show_meaning(of: Subject, expert: int) -> list[str]:
-    label, alone, truth, told = overview.label_expert(of.survey, expert), cached.alone(of, expert), "", []
+    """Show its one name, which every screen uses, with the evidence that chose it; return the other evidence."""
+    label, alone, told = overview.label_expert(of.survey, expert), cached.alone(of, expert), []
     if of.survey.met is not None:  # a made-up world, in which the truth is known
         row = cached.expert_table(of).iloc[expert]
-        truth, told = page_context.escape_markdown(row["interest"]), ["**True interest.** None: it reads nothing."]
-        if truth:
-            said = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
-            told = [sentences.TEXT("SURE_PLANTED", interest=truth, **said)]
-    name = cache.expert_names(of).get(expert) if of.dataset.in_baskets else None
-    if name is not None and name.holds:  # what Start calls it, too
+        told = ["**True interest.** None: it reads nothing."]
+        if row["interest"]:
+            values = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
+            told = [sentences.TEXT("SURE_PLANTED", interest=page_context.escape_markdown(row["interest"]), **values)]
+    name = cache.expert_names(of).get(expert)
+    if name is not None and name.holds:
         st.markdown(f"**What does it stand for?** {sentences.MORE}\n\n#### {page_context.escape_markdown(name.genre)}")
-        st.caption(sentences.TEXT("HOLDS", genre=page_context.escape_markdown(name.genre), lift=name.lift))
-        return [sentences.TEXT("SURE_NAME", low=name.low, n=name.n), *sentences.meaning_notes(label, alone)]
-    sure = (sentences.LUCK if label.weak else sentences.MORE) if label is not None and label.genres else ""
-    st.markdown(f"**What does it stand for?** {sure}\n\n#### {sentences.name_expert(label, alone)}")
-    st.caption(sentences.describe_meaning(label, alone, truth))
-    return sentences.meaning_notes(label, alone) + told
+        by = "BY_SLOT" if attribution.can_attribute(of.model) else "BY_PEOPLE"  # type: ignore[arg-type]
+        st.caption(sentences.TEXT(by, genre=page_context.escape_markdown(name.genre), lift=name.lift))
+        told.insert(0, sentences.TEXT("SURE_NAME", low=name.low, n=name.n))
+        if (check := cache.name_check(of)) is not None:
+            told.insert(1, sentences.TEXT("SURE_CHECK", size=of.survey.size, **check._asdict()))
+    elif of.survey.genres:
+        st.markdown(f"**What does it stand for?**\n\n#### {sentences.TEXT('NO_NAME')}")
+        st.caption(sentences.TEXT("NO_NAME_WHY"))
+    else:
+        st.markdown(f"**What does it stand for?**\n\n#### {sentences.first_titles(alone, ' · ') or sentences.TEXT('NO_NAME')}")
+        st.caption(sentences.TEXT("BY_TITLES") if alone.titles else "")
+    return told + sentences.meaning_notes(label, alone)
 
 
 def _describe_effect(of: Subject, expert: int) -> tuple[str, str, list[str]]:
     """Return a verdict, a sentence, and how sure that is."""
     if not of.traffic.load[expert]:
-        return "to nobody", "Nobody uses it.", []
+        return "To nobody", "Nobody uses it.", []
     if of.traffic.experts.shape[1] < 2:
-        return "it is the only one", "Each person has one expert. Without it, nothing reads the history.", []
+        return "It is the only one", "Each person has one expert. Without it, nothing reads the history.", []
     row, alike = cached.measure_removal(of, expert), cached.measure_matched_removal(of, expert)
     return *sentences.describe_effect(row, alike), sentences.effect_notes(row, alike)
 

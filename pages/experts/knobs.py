@@ -74,9 +74,8 @@ def _scale_expert(expert: int) -> None:
 
 
 def _name_expert(of: Subject, expert: int) -> str:
-    if genre := cached.genre_of_expert(of, expert):
-        return f"{expert} · {escape_markdown(genre)}{' (may be luck)' if cached.is_weak_genre(of, expert) else ''}"
-    return f"{expert} · {sentences.name_expert(None, cached.alone(of, expert))}"
+    name = cache.expert_name(of, expert)
+    return f"{expert} · {escape_markdown(name)}" if name else f"{expert}"
 
 
 def _show_list(of: Subject, turned_list: TurnedList) -> list[str]:
@@ -205,7 +204,7 @@ def _effect_sentence(table: pd.DataFrame) -> str:
     first, control = table.head(2).to_dict("records")
     verdict, _ = sentences.describe_effect(first)
     return (
-        f"**{verdict.capitalize()}.** Without it, {first['replaced']:.1f} of 10 suggestions are new. Without another of their "
+        f"**{verdict}.** Without it, {first['replaced']:.1f} of 10 suggestions are new. Without another of their "
         f"experts: {control['replaced']:.1f}. What came next moves {'down' if first['d_rank_mean'] > 0 else 'up'} by "
         f"{abs(first['d_rank_mean']):.1f} ranks on average."
     )

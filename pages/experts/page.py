@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.components import cache, edits, page_context, page_elements
+from pages.components import cache, edits, page_context, page_elements, user_cards
 from pages.components.controls import choose_without_label, option_in_address
 from pages.experts import cached, expert_summary, knobs, panels, sentences
 
@@ -32,9 +32,8 @@ if turned:  # is about a person: sliders and list stand in one view, without the
 else:
     page_elements.show_title(f"What does expert {number} stand for, and does it matter?")
     st.write(sentences.TEXT("IDEA"))
-    expert_summary.show_navigation(
-        of, number, strongest, sentences.TEXT("STRONGEST", person=now.user + 1) if now.expert is None else ""
-    )
+    lead = sentences.TEXT("LEAD", number=strongest, lead=user_cards.lead_words(now.model), person=now.user + 1)
+    expert_summary.show_navigation(of, number, strongest, lead)
     doubts = expert_summary.show_summary(of, number, now.user)
 alive = turned or of.traffic.load[number] > 0 or expert_summary.show_dead_notice(of, number)
 chosen = choose_without_label("Part", list(PARTS), PART)

@@ -23,7 +23,7 @@ from pages.experts.sentences import TEXT
 # --- all of them -----------------------------------------------------------------------------------------------------
 
 STATUS = ("all", "hot", "usual", "cold", "dead")
-FIRST = ("expert", "people_genre", "people_lift", "interest", "purity", "load", "status", "d_ndcg")
+FIRST = ("expert", "name", "interest", "purity", "load", "status", "d_ndcg")
 
 
 def show_all_experts(of: Subject, *_: int) -> list[str]:
@@ -38,7 +38,7 @@ def show_all_experts(of: Subject, *_: int) -> list[str]:
     order = [name for name in shown if more or name in FIRST]
     alt = f"{len(shown)} experts with row, column, people, status, genres and limits"
     _show_table("exp_table", shown, expert_words.ALL, alt, columns, column_order=order, height=250)
-    st.caption("The box opens it.")
+    st.caption("Tick a row to open that expert.")
     counts = cached.expert_table(of)["status"].value_counts()
     doubts = ["**How busy.** " + ", ".join(f"{counts.get(name, 0)} {name}" for name in STATUS[1:]) + "."]
     if of.survey.genres:

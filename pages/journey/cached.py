@@ -46,5 +46,4 @@ def expert_reads(of: OpenRun, items: np.ndarray) -> tuple[DataFrame | None, dict
     except InputError:
         return None, {}
     table = trace.read_items(of.dataset, items, traced)
-    verb = "reads" if traced.strength is None else "holds"
-    return table, {expert: f"{verb} {names}" for expert, names in trace.reading_texts(table).items()}
+    return table, {expert: f"slot: {names}" for expert, names in trace.reading_texts(table).items()}

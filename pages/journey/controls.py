@@ -1,5 +1,7 @@
 """What a hand does on the Journey page: choose how much is read, remove events, add items, type a history of one's own."""
 
+from contextlib import suppress
+
 import streamlit as st
 
 from elastic_core.errors import InputError
@@ -93,9 +95,13 @@ def _offer_removal(context: Context, edited: EditedPerson) -> None:
 
 
 def _offer_typed_list(context: Context, edited: EditedPerson) -> None:
-    st.write(TEXT("TYPED", one=context.item_words.one))
     samples = context.dataset.catalog.called(context.dataset.all_counts().argsort()[::-1][:3])
-    text = st.text_area("Your list", key=LIST, height=180, max_chars=20_000, placeholder="\n".join(samples))
+    with st.form("jrn_typed", border=False):
+        label = f"Your list: one {context.item_words.one} a line, the oldest first"
+        text = st.text_area(
+            label, key=LIST, height=100, max_chars=20_000, placeholder="\n".join(samples), help=TEXT("TYPED")
+        )
+        st.form_submit_button("Read this list", type="primary", on_click=_read_list, help="Ctrl+Enter does the same.")
     if not text.strip():
         return
     try:
@@ -108,10 +114,21 @@ def _offer_typed_list(context: Context, edited: EditedPerson) -> None:
     if len(typed.problems) > PROBLEMS:
         lines = ", ".join(problem.split(",")[0].removeprefix("Line ") for problem in typed.problems[PROBLEMS:])
         st.warning(f"Not understood either: lines {lines}.", icon=":material/help:")
-    count, some = len(typed.items), "the understood" if typed.problems else "these"
-    label = f"Read {some} {count} {context.item_words.one if count == 1 else context.item_words.many}"
-    edits_to_add = (Add(typed.items), Remove(1, len(edited.events)))  # in this order, so that something is left all the time
-    place_button(label, "jrn_list_do", edits.append_edits, *edits_to_add, type="primary", disabled=not count)
+    if typed.problems:
+        count = len(typed.items)
+        label = f"Read the understood {count} {context.item_words.one if count == 1 else context.item_words.many}"
+        edits_to_add = (Add(typed.items), Remove(1, len(edited.events)))  # in this order, so that something is left all the time
+        place_button(label, "jrn_list_do", edits.append_edits, *edits_to_add, disabled=not count)
+
+
+def _read_list() -> None:
+    """For the form: a list of which every line is understood takes the place of the history at once."""
+    context = page_context.require_context()
+    with suppress(InputError):
+        typed = parse_items(context.dataset, str(st.session_state[LIST]))
+        if typed.items and not typed.problems:
+            edited = edits.apply_user_edits(context, edits.current_edits(context), st.session_state.get(MOMENT))
+            edits.append_edits(Add(typed.items), Remove(1, len(edited.events)))
 
 
 def format_error(error: InputError) -> str:

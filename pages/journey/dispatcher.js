@@ -1,5 +1,5 @@
 // Draws dispatcher.py: events, experts, the same events again, and beside them every event with every event.
-const SVG = 'http://www.w3.org/2000/svg', HIGH = 22, TOP = 34
+const SVG = 'http://www.w3.org/2000/svg', TOP = 34
 const sum = shares => shares.reduce((all, share) => all + share, 0)
 const part = share => share >= 0.995 ? '100%' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`
 
@@ -20,6 +20,7 @@ export default function({ data, parentElement }) {
     parentElement.appendChild(root)
   }
   root.replaceChildren()
+  const HIGH = Math.max(18, Math.min(22, 520 / n))  // a row, so that a longer history still fits the window
   const wide = 640, high = TOP + Math.max(n * HIGH, k * HIGH) + 6, column = [150, 320, 490], letters = 17
   const svg = add(root, 'svg', { viewBox: `0 0 ${wide} ${high}`, role: 'group', 'aria-label': says.alt })
   const other = add(root, 'svg', { viewBox: `0 0 220 ${high}`, role: 'img', 'aria-label': says.pairs, class: 'pairs' })
@@ -71,19 +72,23 @@ export default function({ data, parentElement }) {
     svg.classList.add('some')
     of.classList.add('on')
     const { event, expert, side } = of.dataset
-    const mine = event === undefined ? `[data-expert="${expert}"]` : `.${side}[data-event="${event}"]`
+    const mine = event === undefined ? `[data-expert="${expert}"]` : `[data-event="${event}"]`
     for (const each of lines.querySelectorAll(mine)) each.classList.add('on')
     const tell = ([of, each], name, shares, names, most, rests) => {
       const said = shares.map((share, i) => [share, i]).filter(([share]) => share >= 0.01).sort((a, b) => b[0] - a[0]).slice(0, most)
         .map(([share, i]) => each.replace('{}', part(share)).replace('{}', () => names[i]))
       for (const [rest, share] of rests) if (share >= 0.01) said.push(rest.replace('{}', part(share)))
       const words = `${of.replace('{}', () => name)} ${said.join(', ') || says.nothing}.`
-      told.textContent = words[0].toUpperCase() + words.slice(1)
+      return words[0].toUpperCase() + words.slice(1)
     }
-    if (event === undefined) tell(says.expert, experts[expert], held[expert], events, 5,
-      [[says.older, older[expert]], [says.empty, 1 - older[expert] - sum(held[expert])]])
-    else if (side === 'take') tell(says.event, events[event], held.map(row => row[event]), experts, k, [])
-    else tell(says.back, events[event], back[event], experts, k, [[says.nobody, 1 - sum(back[event])]])
+    if (event === undefined) {
+      told.textContent = tell(says.expert, experts[expert], held[expert], events, 5,
+        [[says.older, older[expert]], [says.empty, 1 - older[expert] - sum(held[expert])]])
+      return
+    }
+    const gives = tell(says.event, events[event], held.map(row => row[event]), experts, k, [])
+    const gets = tell(says.back, events[event], back[event], experts, k, [[says.nobody, 1 - sum(back[event])]])
+    told.textContent = side === 'take' ? `${gives} ${gets}` : `${gets} ${gives}`
   }
   let here = 0
   things.forEach((of, i) => {

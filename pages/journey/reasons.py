@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.journey.trace import DRAWN, LEAST, MOST, busiest_experts, span_titles
+from elastic_core.services.journey.trace import LEAST, MOST, busiest_experts, opening_events, span_titles
 from elastic_core.services.person.inspect import split_year
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import History
@@ -166,20 +166,25 @@ _mount = st.components.v2.component(
     "elastic_dispatcher", css=CSS, js=Path(__file__).with_name("dispatcher.js").read_text(encoding="utf-8")
 )
 
+_mount_example = st.components.v2.component(
+    "elastic_tiny_example", css=Path(__file__).with_name("example.css").read_text(encoding="utf-8"),
+    js=Path(__file__).with_name("example.js").read_text(encoding="utf-8"),
+)  # fmt: skip
+
 
 def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
     """The slider for N, what it saves, and the picture."""
     words = context.item_words
-    events = most = min(prediction.n_read, MOST)
+    most, k = min(prediction.n_read, MOST), len(prediction.active_experts)
+    events = opening_events(prediction.n_read, k)
     if most > LEAST:
         label, key = f"N: the last {words.many}", f"{EVENTS}_{most}"
-        events = bind_widget(st.slider, label, LEAST, most, min(DRAWN, most), key=key, called="Events drawn")
+        events = bind_widget(st.slider, label, LEAST, most, events, key=key, called="Events drawn")
     try:
         dispatch = cached.trace_dispatch(context.open_run, prediction.history.items, events)
     except InputError as error:
         st.write(controls.format_error(error))
         return
-    k = len(dispatch.experts)
     values = {
         "one": words.one,
         "many": words.many,
@@ -189,10 +194,9 @@ def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
         "links": dispatch.links,
         "pairs": dispatch.pairs,
     }
-    lines = TEXT("LINES", then=" up to then" * context.model.causal, **values)
-    voted = prediction.retrieved is not None and prediction.retrieved.ballots is not None
-    st.markdown(f"{TEXT('CHOSEN_BY_VOTES', k=k)} {lines}" if voted else lines)
-    holds, hold = ("holds", "hold") if dispatch.apart else ("reads", "read")
+    st.markdown(TEXT("LINES", then=" so far" * context.model.causal, **values))
+    saves = dispatch.links < dispatch.pairs
+    st.markdown(TEXT("FEWER" if saves else "NOT_FEWER", least=2 * k, few=2_000 * k, **values))
     data = {
         "events": [split_year(title)[0] for title in dispatch.titles],
         "experts": [f"expert {expert}" for expert in dispatch.experts],
@@ -200,18 +204,20 @@ def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
         "older": dispatch.older.round(4).tolist(),
         "back": dispatch.back.round(4).tolist(),
         "colours": {"muted": page_context.theme_palette().muted},
-        "says": TEXT.named_paragraphs("PICTURE", holds=holds, hold=hold, **values),
+        "says": TEXT.named_paragraphs("PICTURE", **values),
     }
     _mount(data=data, key="jrn_dispatcher")
     st.markdown(TEXT("LIST_EACH" if dispatch.apart else "LIST_ONE", **values))
-    st.caption(TEXT("SAVES", few=2_000 * k, **values))
     _show_tiny_example(dispatch.apart)
     page_elements.show_explanation(DISPATCHER)
     page_elements.remember_table("dispatcher", dispatch.table)
 
 
 def _show_tiny_example(slots: bool) -> None:
-    """The same with three items and two experts, every number written out."""
+    """The same with three items and two experts, one number at a time."""
     panel = st.expander("A tiny example", icon=":material/calculate:", key="jrn_example", on_change="rerun")
     if panel.open:
-        panel.markdown(TEXT("EXAMPLE_SLOTS" if slots else "EXAMPLE"))
+        with panel:
+            _mount_example(data={"slots": slots, "says": TEXT.named_paragraphs("EXAMPLE_WORDS")}, key="jrn_example_steps")
+            with st.expander("All numbers at once", icon=":material/table:"):
+                st.markdown(TEXT("EXAMPLE_SLOTS" if slots else "EXAMPLE"))

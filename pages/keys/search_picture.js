@@ -146,7 +146,7 @@ function places(me) {
   const G = narrow ? Math.min(W - rowW - 2, 300) : Math.min(264, W - rowW - 240)
   const px = narrow ? 0 : rowW + G + 28, py = narrow ? colH + G + 16 : 0, pw = narrow ? W - 2 : Math.min(W - px - 2, 300)
   const own = found.winners.length
-  const ph = narrow ? (late >= me.order('Win') || !data.toy ? Math.max(120, 24 + own * (data.toy && late >= me.order('Gather') ? 54 : 19)) : 190) : colH + G
+  const ph = narrow ? (late >= me.order('Win') || !data.toy ? Math.max(120, 24 + own * (data.toy && late >= me.order('Gather') ? 54 : 19)) : 212) : colH + G
   const H = narrow ? py + ph : colH + G + 4
   me.svg.setAttribute('viewBox', `0 0 ${W} ${H}`)
   me.svg.style.height = `${H}px`

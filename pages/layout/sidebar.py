@@ -17,7 +17,7 @@ from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
 from elastic_core.services.person.user_lookup import find_users, is_id, own_id
 from elastic_core.text import number as whole
-from pages.components import cache, control_locks, page_context
+from pages.components import cache, control_locks, page_context, user_cards
 from pages.components.cache import OpenRun
 from pages.components.control_locks import is_locked
 from pages.components.controls import number_input, place_button, write_in_address
@@ -46,12 +46,12 @@ def show_sidebar(read_class: Callable[[], None], begin_tour: Callable[[], None])
         begin_tour()
         _run_box(known, chosen)
         user = _user_box(chosen, requested["user"], problems)
+        meet = partial(page_context.select_user, keep_expert=False)
+        user_search.show_search_box(chosen.dataset, chosen.run.config.data, "find_who", meet, is_locked("user"))
         st.session_state[TEACHING] = st.expander("Teaching", key="shell_teaching")
         more = st.expander("More", key="shell_more")
         with more:
             expert = _expert_box(chosen.model, requested["expert"], problems)
-            meet = partial(page_context.select_user, keep_expert=False)
-            user_search.show_search_box(chosen.dataset, chosen.run.config.data, "find_who", meet, is_locked("user"))
             other = _other_box(known, chosen, requested["vs"], problems)
             st.caption(f"Folder: {quote_code(chosen.run.name)}")
             for note in chosen.dataset.notes:
@@ -92,13 +92,14 @@ def open_default_run() -> OpenRun | None:
 
 def _requested_value(key: str) -> str | None:
     """What session or address ask for, before Streamlit drops what it cannot use. Untrusted text. A run that the address has
-    come to name by itself, as Back does, goes before the session's."""
-    parameter = st.query_params.get(key)
-    if key in ("run", "vs") and parameter is not None and parameter != st.session_state.get(WRITTEN, {}).get(key):
-        return parameter
+    come to name by itself, as Back does, goes before the session's; where neither names one, it is the run shown last, because
+    an address loses its run when a page is left."""
+    in_address, written = st.query_params.get(key), st.session_state.get(WRITTEN, {}).get(key)
+    if key in ("run", "vs") and in_address is not None and in_address != written:
+        return in_address
     if key in st.session_state:
         return str(st.session_state[key])
-    return st.query_params.get(key)
+    return written if in_address is None else in_address
 
 
 def run_preference(run: Run) -> tuple[bool | int | str, ...]:
@@ -231,7 +232,7 @@ def _expert_box(model: Recommender, requested: str | None, problems: list[str]) 
         size - 1,
         None,
         key="expert",
-        placeholder="the person’s strongest",
+        placeholder=user_cards.lead_words(model),
         help=f"One of {size:,} in this run’s memory, the same on every page.",
     )
     return None if value is None else int(value)

@@ -13,13 +13,14 @@ from elastic_core.core.elastic import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import GROCERIES, PLANTED, at_hand, source_names
 from elastic_core.runs import Run
+from elastic_core.services import public
 from pages.components import cache, page_context
 from pages.components.cache import OpenRun
 
 SHOPPERS, MADE_UP, FILMS, PAPER = "Real shoppers", "Made-up world", "Real films", "Paper’s model"
 OWN, OTHER = "Your run", "Another run"
 FILM_DATA = "ml-100k"
-SLOTS = "Our variant: each expert holds and suggests by itself. The paper mixes all experts."
+SLOTS = "This is our variant: every slot suggests by itself. The paper’s ELASTIC mixes all slots into one vector."
 KEY, TURNED, CHOSEN = "world", "world_turned", "world_chosen"
 DATA_SHOWN, LAST_USERS = "world_at", "world_met"  # which data are shown, and whom the visitor met last in each
 
@@ -37,10 +38,16 @@ def offered_worlds(runs: Mapping[str, Run], current: Run, chosen: str | None = N
     paper = next((run for on in data for run in papers if run.config.data == on), None)
     worlds = {name: run for name, run in ((SHOPPERS, shoppers), (MADE_UP, made_up), (FILMS, films), (PAPER, paper)) if run}
     known = [run.name for run in worlds.values()]
-    own = current if current.name not in known else runs.get(chosen or "")
+    own = current if current.name not in known else runs.get(chosen or "") or _latest_local_run(runs)
     if own is not None and own.name not in known:
         worlds[OWN if own.name.startswith("local-") or own.config.data.source not in source_names() else OTHER] = own
     return worlds
+
+
+def _latest_local_run(runs: Mapping[str, Run]) -> Run | None:
+    """The visitor's latest training, so that a link which is opened again offers it, too. Among strangers it may be anybody's."""
+    local = [run for run in runs.values() if run.name.startswith("local-") and not public.is_public()]
+    return max(local, key=lambda run: run.path.stat().st_mtime, default=None)
 
 
 def _has_item_experts(run: Run) -> bool:
@@ -80,15 +87,17 @@ def show_world_switch(runs: Mapping[str, Run]) -> None:
     st.session_state[KEY] = current
     lacking = FILMS in worlds and current != FILMS and not at_hand(FILM_DATA)
     fetched = f" “{FILMS}” first downloads 5 MB." if lacking else ""
-    choice, sentence_place = st.columns([11, 9], vertical_alignment="center")  # beside each other: what was pressed stays in view
+    with st.container(key="world_switch"):  # as high for a long sentence as for a short one, so that the title stays in place
+        choice, sentence_place = st.columns([11, 9], vertical_alignment="center")  # what was pressed stays in view
     choice.segmented_control(
         "What is shown", list(worlds), key=KEY, required=True, label_visibility="collapsed", on_change=_select_world,
         args=({name: run.name for name, run in worlds.items()},), disabled=page_context.is_locked("run"),
     )  # fmt: skip
-    sentence_place.markdown(
-        f":small[{describe_world(current, context.run, context.dataset)}{fetched}]",
-        help=SLOTS if _has_item_experts(context.run) else None,
-    )
+    with sentence_place.container(key="world_sentence"):
+        st.markdown(
+            f":small[{describe_world(current, context.run, context.dataset)}{fetched}]",
+            help=SLOTS if _has_item_experts(context.run) else None,
+        )
 
 
 def _select_world(runs: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ from elastic_core.services.experts import overview
 from elastic_core.services.map import layouts
 from elastic_core.services.map import trust as projection_trust
 from elastic_core.services.map.layouts import Settings, Store
-from elastic_core.services.map.picture import NO_GENRE, NO_INTEREST
+from elastic_core.services.map.picture import NO_INTEREST, NO_NAME
 from elastic_core.services.map.trust import Region
 from elastic_core.services.traffic import over_time
 from pages.components import cache
@@ -32,9 +32,11 @@ def read_layouts(of: OpenRun, file: Path) -> Store | None:
 
 @cached_resource(6, "Asking what each expert’s people have in common …")
 def expert_table(of: OpenRun, files: int) -> pd.DataFrame:
-    """All experts with what can colour them: load, genre of their people, row, column, true interest, last epoch in use. `files`:
-    how many epochs are kept so far."""
+    """All experts with what can colour them: load, name, row, column, true interest, last epoch in use. `files`: how many epochs
+    are kept so far."""
     table = overview.expert_table(cache.survey_experts(of))
+    if cache.expert_names(of):
+        table = table.assign(name=[cache.expert_name(of, expert) for expert in table["expert"]])
     loads = over_time.load_by_epoch(of.run)
     return table.assign(last_used=over_time.last_used(loads)) if loads.shape[1] == len(table) else table
 
@@ -48,4 +50,4 @@ def trust_table(of: OpenRun, file: Path, settings: Settings, laid: np.ndarray) -
 @cached_data(64)
 def measure_region(of: OpenRun, laid: np.ndarray, labels: np.ndarray) -> Region:
     """How alike the nearest of those that are laid out are, and what shuffled labels give."""
-    return projection_trust.measure_region(expert_values(of)[laid], labels, (NO_GENRE, NO_INTEREST))
+    return projection_trust.measure_region(expert_values(of)[laid], labels, (NO_NAME, NO_INTEREST))

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from elastic_core.services.map.picture import COLOURS, NO_GENRE, NO_INTEREST, OTHERS, most_common
+from elastic_core.services.map.picture import COLOURS, NO_INTEREST, NO_NAME, OTHERS, most_common
 from elastic_core.text import figure as safe
 from pages.components.plot import Chart, Palette, colour_scale
 
@@ -77,9 +77,9 @@ def _group_marks(labels: np.ndarray, colour: str, colours: Palette) -> list[tupl
         (name, labels == name, {"color": colours.categories[i % hues], "symbol": SYMBOLS[i // shapes % len(SYMBOLS)]})
         for i, name in enumerate(names)
     ]
-    rest = ~np.isin(labels, [*names, NO_GENRE, NO_INTEREST])
+    rest = ~np.isin(labels, [*names, NO_NAME, NO_INTEREST])
     looks.append((OTHERS, rest, {"color": colours.text, "symbol": "hexagon-open"}))
-    looks += [(name, labels == name, {"color": colours.muted, "symbol": "circle-open"}) for name in (NO_GENRE, NO_INTEREST)]
+    looks += [(name, labels == name, {"color": colours.muted, "symbol": "circle-open"}) for name in (NO_NAME, NO_INTEREST)]
     return [look for look in looks if look[1].any()]
 
 

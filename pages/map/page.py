@@ -78,11 +78,9 @@ def show_map() -> None:
 
 def show_neighbours() -> None:
     row = table.iloc[focus]
-    label = str(pictures.colour_labels(table, "genre")[focus]) if "genre" in offered else pictures.NO_GENRE
-    genre = "" if label == pictures.NO_GENRE else f"{page_context.escape_markdown(label)}, "
-    page_elements.show_expert_card(
-        f"**Expert {focus}**: {genre}{row['load']:,} people, row {row['row']}, column {row['column']}."
-    )
+    name = cache.expert_name(context.open_run, focus)
+    called = f"**Expert {focus}**: {page_context.escape_markdown(name)}," if name else f"**Expert {focus}**:"
+    page_elements.show_expert_card(f"{called} {row['load']:,} people, row {row['row']}, column {row['column']}.")
     near = trusting.neighbour_table(values, expert_map.experts, expert_map.xy, focus)
     st.markdown(f"**{near['true?'].sum()} of its {len(near)} nearest** on the map are its nearest in truth, too.")
     nearest = near.head(NEAREST_ROWS).round(2)
@@ -139,7 +137,7 @@ settings, start = Settings(), 0
 with page_elements.place_in_row("top"):
     layout = choose_one("Map", LAYOUTS, key="map_layout", width="content")
     offered = pictures.colour_choices(table)
-    first = next(name for name in ("interest", "genre", "load") if name in offered)
+    first = next(name for name in ("name", "load") if name in offered)
     colour = choose_from_list("Colour", offered, key="map_colour", first=first, width=260)
 if layout == "umap":
     with page_elements.place_in_row("top"):

@@ -53,7 +53,7 @@ def show_panel() -> Measurement | None:
     jobs = Measurements(page_context.RUNS)
     latest, shown = jobs.latest_job(), jobs.last_with_rows()
     active = latest is not None and latest.active
-    with st.expander("Measure on this machine", icon=":material/timer:", expanded=active, key="spd_panel"):
+    with st.expander("Measure on this machine", icon=":material/timer:", key="spd_panel"):
         wanted = choose_plan()
         held = page_context.is_switched_off("measurement")
         place_button(

@@ -49,9 +49,9 @@ def reading_a_history() -> None:
             if source == curves.MEASURED and measurement and measurement.gap_text:
                 st.warning(measurement.gap_text)
             say_where(table, source)
-            if source == curves.SHIPPED and (card := graphics_card(page_context.RUNS, file)):
-                st.markdown(TEXT("graphics card", **card))
             reading.curves_of(reading.choose_systems(table), column, doubt)
+        if card := graphics_card(page_context.RUNS, file):  # also beside numbers of this machine
+            st.markdown(f"- {TEXT('graphics card', **card)}")
     with doubt:
         if not table.empty:
             st.caption(f"{source.capitalize()}: {page_context.escape_markdown(curves.machine_text(table))}")
@@ -81,8 +81,10 @@ page_elements.show_title("When is ELASTIC faster?")
 where = st.container()
 st.write(TEXT("idea"))
 part = choose_without_label("View", PARTS, "spd_part")
+answer = st.container()  # the chart first, and below it what may be measured
 measurement, file = show_panel(), curves.shipped_file(page_context.RUNS)
-{READING: reading_a_history, EVENT: one_new_event, CALCULATOR: calculator.show_calculator}[part]()
+with answer:
+    {READING: reading_a_history, EVENT: one_new_event, CALCULATOR: calculator.show_calculator}[part]()
 command = "events --batch 8 --threads 1" if part == EVENT else "latency --directions forward --threads 1"
 page_elements.show_footer(
     f"nice python -m elastic_core bench {command}", source=st.session_state.get("spd_source", SOURCES[0]), view=part

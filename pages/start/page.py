@@ -78,7 +78,7 @@ def edit_buttons() -> None:
                 Silence(here.strongest),
                 icon="volume_off",
                 disabled=held or len(here.active_experts) < 2,
-                help=f"Takes away expert {here.strongest}, the one behind the first suggestion, and asks again.",
+                help=f"Takes away expert {here.strongest}, {user_cards.lead_words(now.model)}, and asks again.",
             )
         if now.dataset.in_baskets:
             with st.popover("What do you usually buy?", icon=":material/shopping_basket:", disabled=held, key="start_yours"):

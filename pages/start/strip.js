@@ -2,6 +2,7 @@
 // data is set as text, never as markup; markup holds numbers and our colours alone.
 const SVG = 'http://www.w3.org/2000/svg'
 const SEEN = 0.08, CLEAR = 0.1  // a share below SEEN is not drawn; below CLEAR an expert has not kept an event
+const UNCHANGED = 0.005  // a removal that changes less changes nothing: no line leads there
 const part = share => share >= 0.995 ? '100%' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`
 const chance = times => times >= 1.005 ? `rises to ${times >= 10 ? Math.round(times) : times.toFixed(1)} times as much`
   : times > 0.995 ? 'stays' : `falls by ${part(1 - times)}`
@@ -184,10 +185,11 @@ export default function({ data, setTriggerValue, parentElement }) {
   const voteLinks = (at, all) => grid && events[at].votes ? events[at].votes.filter(([e]) => all || place.has(e))
     .map(([e, share]) => [nodes.event[at], square(e), share]) : []
   const wanted = at => grid && !experts[at].quiet ? [[square(experts[at].id), nodes.expert[at], 0.4]] : []
-  const largest = Math.max(1e-9, ...list.flatMap(of => of.without.map(times => 1 - (times ?? 1))))
+  const lost = times => Math.max(0, 1 - (times ?? 1)) < UNCHANGED ? 0 : 1 - times
+  const largest = Math.max(1e-9, ...list.flatMap(of => of.without.map(lost)))
   // An expert's part of a suggestion: its share, or, where experts mix, what its removal takes against the most that one takes.
   const suggestionShare = (item, at) => list[item].suggestion_share ? list[item].suggestion_share[at]
-    : Math.max(0, 1 - (list[item].without[at] ?? 1)) / largest
+    : lost(list[item].without[at]) / largest
   const suggestionLinks = (item, at, least) => suggestionShare(item, at) < least ? []
     : [[nodes.expert[at], nodes.item[item], suggestionShare(item, at)]]
   const eventShare = (at, event) => experts[at].event_share ? experts[at].event_share[event] : 0
@@ -245,7 +247,8 @@ export default function({ data, setTriggerValue, parentElement }) {
       if (!anyVotes) links.push(reads(e, at))
     }
     const shown = every(list).filter(item => list[item].suggestion_share
-      ? holders.some(e => eventShare(e, at) * suggestionShare(item, e) >= CLEAR) : (list[item].missing[at] ?? 1) < 1 - CLEAR)
+      ? holders.some(e => eventShare(e, at) * suggestionShare(item, e) >= CLEAR)
+        && Math.abs(1 - (list[item].missing[at] ?? 0)) >= UNCHANGED : (list[item].missing[at] ?? 1) < 1 - CLEAR)
     for (const item of shown) {
       on('item', item, list[item].missing[at] === null ? '' : change(list[item].missing[at]))
       if (experts.length) for (const e of holders) links.push(...suggestionLinks(item, e, SEEN))
@@ -253,7 +256,7 @@ export default function({ data, setTriggerValue, parentElement }) {
     }
     draw('.lit', links)
     const whom = (it.votes ?? []).map(([e]) => e).join(', ')
-    const held = holders.map(e => `${part(eventShare(e, at))} ${says.ofWhat} ${experts[e].id} ${says.holds}`).join(', ')
+    const held = holders.map(e => `${part(eventShare(e, at))} ${says.ofWhat} ${experts[e].id}`).join(', ')
     const most = deepest(list, item => shown.length && !shown.includes(item) ? 1 : list[item].missing[at])
     const without = most >= 0 && list[most].missing[at] !== null
       ? ` ${says.without} ${it.name}, ${says.probability} ${list[most].name} ${chance(list[most].missing[at])}.` : ''
@@ -279,7 +282,7 @@ export default function({ data, setTriggerValue, parentElement }) {
       ? every(list).reduce((a, b) => suggestionShare(b, at) > suggestionShare(a, at) ? b : a, 0)
       : deepest(list, item => list[item].without[at])
     const times = list[most].without[at]
-    return `${says.Expert} ${it.id}${it.name ? `: ${it.name}` : ''}. ${it.votes}${it.sub ? ` It ${it.sub}.` : ''}` +
+    return `${says.Expert} ${it.id}${it.name ? `: ${it.name}` : ''}. ${it.votes}` +
       (times === null ? '' : ` ${says.without} ${it.id}, ${says.probability} ${list[most].name} ${chance(times)}.`)
   }
   function lightItem(item) {

@@ -130,17 +130,17 @@ def _expert_data(
         item_share = np.bincount(here.history.items, event_share, minlength=catalog.n_items + 1)
         often = int(np.count_nonzero(event_share[here.history.items == item_share.argmax()]))
         most = _bare_title(catalog.title(int(item_share.argmax()))) + f" ×{often}" * (often > 1)
-        lines.append(f"{'reads' if trace.suggestion_share is None else 'holds'}: {item_share.max():.0%} {most}")
+        lines.append(f"slot: {item_share.max():.0%} {most}")
     if factor := here.scales.get(expert):
         lines.append(f"counts × {factor:g}")
     if trace.vote_share is not None and trace.mean_vote_share is not None:
         share, mean_share = trace.vote_share[place], trace.mean_vote_share[place]
-        notes += [f"{share:.0%} of the votes here; the average person gives it {mean_share:.1%}."]
+        notes += [f"It gets {share:.0%} of the votes here, and {mean_share:.1%} from the average person."]
     if traffic is not None:
-        notes += [f"{traffic.load[expert]:,.0f} of {len(traffic.experts):,} people use it."]
+        notes += [f"It is used by {traffic.load[expert]:,.0f} of {len(traffic.experts):,} people."]
     return {
         "id": expert, "rank": place + 1, "name": name,
-        "brief": name.removeprefix("suggests ").removeprefix("used by "),
+        "brief": name,
         "quiet": here.scales.get(expert) == 0, "sub": " · ".join(lines), "votes": " ".join(notes),
         "event_share": None if event_share is None else [0 if at is None else float(event_share[at]) for at in trace.indices],
     }  # fmt: skip
@@ -175,9 +175,8 @@ def _text_data(now: Context, trace: ModelTrace, earlier: int) -> dict[str, Any]:
     k, each_suggests = len(trace.experts), trace.suggestion_share is not None
     values = {
         "one": words.one, "many": words.many, "did": words.did, "k": k, "shown": len(trace.indices), "step": 4 if k else 2,
-        "before": f"after {earlier:,} earlier" if earlier else "oldest first", "holds": "holds" if each_suggests else "reads",
+        "before": f"after {earlier:,} earlier" if earlier else "oldest first",
         "gold": user_cards.NEXT_BASKET if now.dataset.in_baskets else f"really {words.did} next",
-        "order": "in order" if trace.event_share is None else f"what each then {'holds' if each_suggests else 'reads'}",
     }  # fmt: skip
     rest = TEXT("REST", what=f"{words.a} or an expert" if k else words.a)
     return {

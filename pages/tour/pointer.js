@@ -6,6 +6,8 @@ export default function({ data, parentElement }) {
   if (parentElement.turn === turn) return
   parentElement.leave?.()
   parentElement.turn = turn
+  // On a phone the open menu would lie over the tour's card.
+  if (innerWidth < 768) document.querySelector('[data-testid="stSidebar"][data-collapsed="false"] [data-testid="stSidebarCollapseButton"] button')?.click()
   let ringed = null, free = !keys.length, began = 0
   const stop = () => { free = true }
   const acts = ['wheel', 'touchmove', 'keydown', 'pointerdown']

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from elastic_core.errors import InputError
 from elastic_core.results.systems import usual_partner
-from elastic_core.services.journey.trace import DRAWN
+from elastic_core.services.journey.trace import opening_events
 from elastic_core.services.person.inspect import Words
 from elastic_core.services.tour import measured_answers as tour_answers
 from elastic_core.services.tour.measured_answers import Answer, TourContext
@@ -60,7 +60,8 @@ def _has_edits(state: Mapping[Any, Any]) -> bool:
 def _dispatch_moved(state: Mapping[Any, Any]) -> bool:
     """N stands elsewhere than the picture of the dispatcher begins with; its control is named by the longest there may be."""
     drawn = {str(key).removeprefix("jrn_dispatched_"): n for key, n in state.items() if str(key).startswith("jrn_dispatched_")}
-    return any(n != min(DRAWN, int(most)) for most, n in drawn.items())
+    k = cache.route_everybody(page_context.require_context().open_run).experts.shape[1]
+    return any(n != opening_events(int(most), k) for most, n in drawn.items())
 
 
 def _pair_changed(state: Mapping[Any, Any]) -> bool:

@@ -78,9 +78,8 @@ def show_chosen_expert() -> None:
     if chosen is None:
         st.caption(sentences.TEXT("CHOOSE"))
         return
-    evidence = cache.genre_evidence(context.open_run)
-    label = evidence.label(chosen) if evidence else None
-    taste = f", {page_context.escape_markdown(label.text)}" if label is not None and not label.weak else ""
+    name = cache.expert_name(context.open_run, chosen)
+    taste = f", {page_context.escape_markdown(name)}" if name else ""
     row = main.experts.iloc[chosen]
     page_elements.show_expert_card(
         f"**Expert {chosen}** (row {row['row']}, column {row['column']}){taste}: {row['load']:.0f} {unit}, "

@@ -49,7 +49,7 @@ def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
     assert "expert 63 " in press(app, "Previous").title[0].value
     press(app, "Random")
     assert load[app.session_state["expert"]] > 0 and app.session_state["expert"] != 63
-    press(app, "Person’s strongest")
+    press(app, "Back to this person")
     assert f"Person {app.session_state['user']} has it" in said(app)
     healthy(app.segmented_control(key="exp_part").set_value("People and items").run())
     meet = next(button for button in app.button if str(button.key).startswith("exp_meet_"))
@@ -134,16 +134,13 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
 
 def test_bad_numbers_and_runs_without_experts(opened: Open) -> None:
     app = opened(PAGE, run="tiny", expert="999", exp_part="Nonsense", exp_swap="-4")
-    assert "There is no expert `999`" in said(app) and "Behind person" in said(app)
+    assert "There is no expert `999`" in said(app) and "is strongest for this person" in said(app)
     peer = opened(PAGE, run="tiny-peer")
     assert "it reads a history without a memory" in said(peer) and not peer.get("plotly_chart")
 
 
-def test_one_sign_of_a_meaning_comes_first_and_the_others_agree_or_not() -> None:
-    label, alone = Label(("Sushi",), 2.0, 1.5, 3.0, 14), OwnRanking(("Sushi 3", "Tea 2"), "Sushi", 2.0, 1.5)
-    assert said_of.name_expert(label, alone) == "Its people like Sushi"
-    assert "Other signs agree" in said_of.describe_meaning(label, alone, "Sushi") and "Tea" not in said_of.describe_meaning(
-        label, alone, "Sushi"
-    )
-    assert "Other signs differ" in said_of.describe_meaning(label, alone, "Yoga")
-    assert any("Tea 2 first" in doubt for doubt in said_of.meaning_notes(label, alone))
+def test_other_evidence_stands_below_the_name() -> None:
+    label, alone = Label(("Sushi",), 2.0, 1.5, 3.0, 14), OwnRanking(("Sushi 3", "Tea 2"), "Yoga", 2.0, 1.5)
+    doubts = " ".join(said_of.meaning_notes(label, alone))
+    assert "choose Sushi 2.00 times as often" in doubts and "recommend Sushi 3 and Tea 2 first" in doubts
+    assert "prefers Yoga 2.0 times" in doubts

@@ -23,14 +23,14 @@ def test_there_is_a_real_answer_before_any_click(opened: Opened) -> None:
     assert app.title[0].value.startswith("What if this history were different")
     assert "of the weight" in html(app) and "★ chose next" in html(app)
     assert [one.proto.component_name for one in app.get("bidi_component")].count("elastic_dispatcher") == 1
-    assert "**Aggregate**" in said(app) and "All items are compared" in said(app)
+    assert "**Aggregate**" in said(app) and "all items are compared with it" in said(app)
     assert not app.warning and address(app) == ""
     assert "Open this expert" in [link.proto.label for link in app.get("page_link")]
 
 
 def test_edits_are_answered_beside_their_null_and_undone(opened: Opened) -> None:
     app = opened(PAGE, user="3")
-    assert re.search(r"reads [\d.]+% .+ \(other experts: [\d.]+%", html(app))
+    assert re.search(r"slot: [\d.]+% .+ \(other experts: [\d.]+%", html(app))
     app = press(app, "Remove the last item")
     assert "Against the original:" in app.info[0].value and "line-through" in html(app)
     null = r"This edit, {} .* moved \*\*\d+\*\* places\. \d+ such edits of other {}: (median|none)"
@@ -50,7 +50,8 @@ def test_edits_are_answered_beside_their_null_and_undone(opened: Opened) -> None
 
 def test_a_typed_list_takes_the_place_of_the_history_and_names_what_it_does_not_understand(opened: Opened) -> None:
     app = opened(PAGE, user="3")
-    healthy(app.text_area(key="jrn_list").set_value("1\n2\nno such thing\n3\n4\n5\n6").run())
+    app.text_area(key="jrn_list").set_value("1\n2\nno such thing\n3\n4\n5\n6")
+    press(app, "Read this list")
     assert any("Line 3, “no such thing”" in warning.value for warning in app.warning)
     app = press(app, "Read the understood 6 items")
     assert re.fullmatch(r"\+[\d.]+,-1\.\.\d+", address(app)) and "★" not in html(app).split('aria-label="Suggestions')[-1]

@@ -37,7 +37,7 @@ def test_pca_is_there_at_once_with_its_trust_and_its_neighbours(opened: Opened) 
     app = opened(PAGE, run="tiny")
     words = said(app)
     assert "Can you trust it?" in words and "(random numbers:" in words and "nearest** on the map" in words
-    assert app.selectbox(key="map_colour").value == "interest", "the planted truth first, where there is one"
+    assert app.selectbox(key="map_colour").value == "name", "what experts are called on every screen"
     trust = next(frame.value for frame in app.dataframe if "trustworthiness" in frame.value)
     assert trust["map"].tolist() == ["PCA", "PCA"]
 

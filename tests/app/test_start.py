@@ -29,7 +29,7 @@ Open = Callable[..., AppTest]
 def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     app = opened()
     assert app.title[0].value.startswith("What does ELASTIC do")
-    assert "The **4 of 64 experts** that fit it best rank all" in said(app)
+    assert "The **4 of 64 experts** in its **memory** that match the query best are retrieved" in said(app)
     drawn = strip(app)
     assert len(drawn["events"]) == 12 and len(drawn["list"]) >= 10 and sum(row["gold"] for row in drawn["list"]) == 1
     assert not app.warning
@@ -161,7 +161,7 @@ def test_where_people_choose_again_the_data_decide_and_people_may_say_otherwise(
 def test_a_model_without_memory_is_shown_without_a_grid(opened: Open) -> None:
     app = opened(run="tiny-peer")
     assert app.selectbox(key="run").value == "tiny-peer"
-    assert "has no interest memory" in said(app) and not strip(app)["experts"] and strip(app)["grid"] is None
+    assert "has no memory of experts" in said(app) and not strip(app)["experts"] and strip(app)["grid"] is None
     press(app, "Remove the last item")
 
 

@@ -84,6 +84,7 @@ def test_a_link_wins_and_a_run_of_one_s_own_is_offered_to_come_back_to(both: Ope
     assert app.number_input(key="user").value == 5, "the same data, the same person"
     turn(turn(app, FILMS), OWN)
     assert app.selectbox(key="run").value == "local-mine" and app.number_input(key="user").value == 5
+    assert OWN in both(run="films").segmented_control(key=world_switch.KEY).options, "also by a link that is opened another day"
     app = both(run="tiny-peer")
     assert app.segmented_control(key=world_switch.KEY).value == OTHER and "chosen on the left" in said(app)
     assert both(run="tiny-peer", lock="run").segmented_control(key=world_switch.KEY).disabled

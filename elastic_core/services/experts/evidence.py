@@ -18,10 +18,6 @@ import pandas as pd
 
 from elastic_core.data import Dataset
 from elastic_core.data.item_features import trait_table
-from elastic_core.memory.routing import Routing
-from elastic_core.memory.routing_metrics import mean_shares
-from elastic_core.models import Recommender
-from elastic_core.services.person.recommend import read_batches
 
 FEWEST = 5  # people who must have met the genre at all before anything is claimed
 RAREST = 0.005  # a genre below this share of what it is compared with is left out
@@ -137,10 +133,26 @@ class ExpertName:
         return self.low > 1
 
 
+class NameCheck(NamedTuple):
+    """How often people whom no name was chosen on choose next what their experts are called. `dealt`, from `low` to `high` (95%):
+    the same with the names dealt out among the named experts at random."""
+
+    named: int  # experts whose name holds
+    share: float
+    dealt: float
+    low: float
+    high: float
+
+
+def learning_half(n_users: int, seed: int = 0) -> np.ndarray:
+    """Return the people on whom names are chosen, bool [n_users]; on the others they are tested."""
+    return np.random.default_rng(seed).permutation(n_users) < n_users // 2
+
+
 def name_experts(evidence: Evidence, seed: int = 0) -> dict[int, ExpertName]:
     """Return a name for every expert that has one: chosen on half of the people (the best lower bound, above 1 for all genres
     together), tested on the others."""
-    first = np.random.default_rng(seed).permutation(len(evidence.experts)) < len(evidence.experts) // 2
+    first = learning_half(len(evidence.experts), seed)
     learned, tested = evidence.part(first), evidence.part(~first)
     tops = learned.tops[learned.tops["low"] > 1]
     names = {}
@@ -163,6 +175,35 @@ def count_fitting_names(names: Mapping[int, ExpertName], evidence: Evidence) -> 
     return np.array([len(each) for each in fitting])
 
 
+def check_names(names: Mapping[int, ExpertName], dataset: Dataset, experts: np.ndarray, deals: int = 40) -> NameCheck | None:
+    """Ask the held-out next items of the people on whom no name was chosen, who retrieve `experts` [U, k]; None where no name
+    holds."""
+    genres, holds = trait_table(dataset.catalog)
+    genre_of = np.full(int(experts.max()) + 1, -1)
+    for expert, name in names.items():
+        if name.holds and expert < len(genre_of):
+            genre_of[expert] = genres.index(name.genre)
+    named = np.flatnonzero(genre_of >= 0)
+    tested = np.flatnonzero(~learning_half(len(experts)) & (genre_of[experts] >= 0).any(1))
+    if not len(tested):
+        return None
+    ends, histories = dataset.ends("test"), dataset.histories
+    next_genres = np.stack([holds[histories.items[ends[user] : histories.offsets[user + 1]]].mean(0) for user in tested])
+
+    def share(genre_of: np.ndarray) -> float:
+        own = genre_of[experts[tested]]
+        chosen = np.where(own >= 0, np.take_along_axis(next_genres, np.maximum(own, 0), 1), 0)
+        return float((chosen.sum(1) / (own >= 0).sum(1)).mean())
+
+    rng, dealt = np.random.default_rng(0), []
+    for _ in range(deals):
+        shuffled = genre_of.copy()
+        shuffled[named] = rng.permutation(genre_of[named])
+        dealt.append(share(shuffled))
+    low, high = np.quantile(dealt, (0.025, 0.975))
+    return NameCheck(len(named), share(genre_of), float(np.mean(dealt)), float(low), float(high))
+
+
 def count_names(evidence: Evidence) -> int:
     """Count the experts whose name holds on the other half of the people."""
     return sum(name.holds for name in name_experts(evidence).values())
@@ -172,13 +213,3 @@ def count_names_by_chance(evidence: Evidence, times: int = 5) -> float:
     """Return the same with experts dealt out to people at random, each as often as before; the mean of some deals."""
     rng, experts = np.random.default_rng(0), evidence.experts
     return float(np.mean([count_names(replace(evidence, experts=experts[rng.permutation(len(experts))])) for _ in range(times)]))
-
-
-def of_histories(model: Recommender, dataset: Dataset, traffic: Routing) -> Evidence | None:
-    """Return genres in what a model reads of those who retrieve an expert, against everybody's; None for data without genres."""
-    genres, holds = trait_table(dataset.catalog)
-    if not genres:
-        return None
-    everybody = read_batches(model, dataset, np.arange(dataset.histories.n_users))
-    known = np.concatenate([mean_shares(batch.items.numpy(), holds) for _, batch in everybody])
-    return Evidence(genres, traffic.experts, known, known.mean(0))

@@ -18,9 +18,10 @@ from elastic_core.memory.recovery import event_truth
 from elastic_core.memory.routing import Routing, check_expert_count, load_status, random_load_limits
 from elastic_core.memory.routing_metrics import mean_shares
 from elastic_core.memory.user_experts import expert_grid
-from elastic_core.models import memory_of, tracing
+from elastic_core.models import Recommender, memory_of, tracing
 from elastic_core.services.experts.ablation import EvaluationContext
-from elastic_core.services.experts.evidence import Evidence, Label
+from elastic_core.services.experts.evidence import Evidence, ExpertName, Label, name_experts
+from elastic_core.services.person.attribution import can_attribute
 from elastic_core.services.person.recommend import read_batches
 
 SHUFFLES = 5
@@ -158,6 +159,16 @@ def match_interests(met: pd.DataFrame) -> pd.DataFrame:
         "purity_chance": chance,
         "events": events,
     })  # fmt: skip
+
+
+def expert_names(found: Survey, model: Recommender) -> dict[int, ExpertName]:
+    """Return the one name of every expert that has one, by the evidence that says best what people on whom it was not chosen
+    choose next (checkpoints/LOG.md): by what its slot holds where each expert suggests by itself, by what its people choose where
+    a model mixes its experts. None for data without genres."""
+    if not found.genres:
+        return {}
+    by_slot = can_attribute(model) and found.of_reading is not None  # type: ignore[arg-type]
+    return name_experts(found.of_reading if by_slot else found.of_people)  # type: ignore[arg-type]
 
 
 def label_expert(found: Survey, expert: int) -> Label | None:

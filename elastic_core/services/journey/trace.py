@@ -146,7 +146,13 @@ def _share_text(share: float) -> str:
 
 # --- the dispatcher, link by link --------------------------------------------------------------------------------------
 
-LEAST, MOST, DRAWN = 2, 40, 12  # events that are drawn, and at first
+LEAST, MOST = 2, 40  # events that are drawn
+
+
+def opening_events(n_read: int, k: int) -> int:
+    """How many events the picture opens with: more than 3k, so that 2·N·k lines are visibly fewer than N²; fewer only where
+    fewer are read."""
+    return min(n_read, MOST, 3 * k + 2)
 
 
 class Dispatch(NamedTuple):

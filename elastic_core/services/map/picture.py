@@ -8,10 +8,10 @@ import pandas as pd
 
 from elastic_core.services.map import layouts
 
-NO_GENRE, NO_INTEREST, OTHERS = "none stands out", "reads nothing", "others"
+NO_NAME, NO_INTEREST, OTHERS = "no name", "reads nothing", "others"
 COLOURS = {
     "load": "How many people use it",
-    "genre": "What its people like",
+    "name": "Name",
     "row": "Row",
     "column": "Column",
     "interest": "True interest",
@@ -60,15 +60,14 @@ def map_marks(drawn: Map, table: pd.DataFrame, labels: np.ndarray, retrieved: Ma
 
 def colour_choices(table: pd.DataFrame) -> dict[str, str]:
     """Return the colourings that this run and its data allow, and what they show."""
-    needed = {"genre": "people_genre", "interest": "interest", "last": "last_used"}
+    needed = {"last": "last_used"}
     return {name: shows for name, shows in COLOURS.items() if needed.get(name, name) in table}
 
 
 def colour_labels(table: pd.DataFrame, colour: str) -> np.ndarray:
-    """One label (text) or number an expert. A genre only where its lift's interval lies above 1."""
-    if colour == "genre":
-        sure = table["people_low"].gt(1)
-        return table["people_genre"].where(sure, NO_GENRE).fillna(NO_GENRE).to_numpy(dtype=str)
+    """One label (text) or number an expert."""
+    if colour == "name":
+        return table["name"].replace("", NO_NAME).to_numpy(dtype=str)
     if colour == "interest":
         return table["interest"].replace("", NO_INTEREST).to_numpy(dtype=str)
     if colour in ("row", "column"):
@@ -78,5 +77,5 @@ def colour_labels(table: pd.DataFrame, colour: str) -> np.ndarray:
 
 def most_common(labels: np.ndarray, most: int = 7) -> list[str]:
     """The labels that most experts have, the commonest first, what stands for nothing last."""
-    names, counts = np.unique(labels[~np.isin(labels, (NO_GENRE, NO_INTEREST))], return_counts=True)
+    names, counts = np.unique(labels[~np.isin(labels, (NO_NAME, NO_INTEREST))], return_counts=True)
     return names[np.argsort(-counts, kind="stable")][:most].tolist()

@@ -20,7 +20,7 @@ from elastic_core.runs import Run
 from elastic_core.services.edits import Edit, Remove
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.overview import hot_experts
-from elastic_core.services.journey.trace import DRAWN
+from elastic_core.services.journey.trace import opening_events
 from elastic_core.services.keys import gate, search, votes
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect
@@ -85,7 +85,8 @@ def answer_dispatch(context: TourContext) -> Answer:
     """How many links do a person's events and experts take?"""
     start = _start_prediction(context)
     assert start.retrieved is not None
-    n, k, many = min(start.n_read, DRAWN), start.retrieved.experts.shape[1], inspect.item_words(context.dataset).many
+    k, many = start.retrieved.experts.shape[1], inspect.item_words(context.dataset).many
+    n = opening_events(start.n_read, k)
     return Answer(
         1,
         f"For {n} {many} and {k} experts: {n} × {k} lines there and {n} × {k} back, {2 * n * k} in all. All pairs would be "
@@ -115,7 +116,7 @@ def answer_holders(context: TourContext) -> Answer:
 
 def looked_at_or_decisive(context: TourContext) -> Answer:
     """Is the event that is read the most the one whose removal changes the chance of what came next the most?"""
-    influence = influence_of_user(context.model, context.dataset, context.user)
+    influence = influence_of_user(context.model, context.dataset, context.user, count_repeats(context.dataset).stay)
     table = influence.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
     titles = [f"{table['position'][row]}. {inspect.split_year(table['title'][row])[0]}" for row in (seen, decisive)]

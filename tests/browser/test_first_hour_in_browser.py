@@ -1,0 +1,120 @@
+"""What lost a newcomer in their first hour, by what a browser shows: texts, places and addresses."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+TELEPHONE, LAPTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
+# Pairs of short texts of the picture that lie on each other.
+OVERLAPS = """() => {
+    const texts = [], walk = from => { for (const one of from.querySelectorAll('*')) {
+        if (one.shadowRoot) walk(one.shadowRoot)
+        if (/^(Your bet|Small angle|The smaller)/.test(one.textContent.trim()) && !one.children.length) texts.push(one)
+    } }
+    walk(document.querySelector('.st-key-keys_picture'))
+    const boxes = texts.map(one => one.getBoundingClientRect()).filter(box => box.height)
+    const shared = (a, b, from, to) => Math.min(a[to], b[to]) - Math.max(a[from], b[from])
+    const meet = (a, b) => shared(a, b, 'top', 'bottom') > 1 && shared(a, b, 'left', 'right') > 0
+    return boxes.length < 2 ? ['not there'] : boxes.flatMap((a, i) => boxes.slice(i + 1).filter(b => meet(a, b)).map(b => [a, b]))
+}"""
+
+
+def world(visit: Any, name: str) -> Any:
+    return visit.main.get_by_role("radio", name=name)
+
+
+@pytest.mark.opens("/")
+def test_the_tour_stays_in_the_world_in_which_it_was_begun(visit: Any) -> None:
+    world(visit, "Paper’s model").click()
+    visit.settled()
+    visit.press("Tour:")
+    for stop in (1, 2):
+        visit.press("Skip the bet")
+        visit.press("Next stop")
+        expect(visit.page.locator(".st-key-tour_panel")).to_contain_text(f"Tour, {stop + 1} of")
+        expect(world(visit, "Paper’s model")).to_be_checked()
+    assert "run=planted-64-elastic" in visit.page.url and "slots" not in visit.page.url
+
+
+@pytest.mark.opens("/")
+def test_on_a_telephone_the_menu_makes_room_for_the_tour(visit: Any) -> None:
+    visit.page.set_viewport_size(TELEPHONE)
+    if visit.sidebar.get_attribute("data-collapsed") == "true":
+        visit.page.get_by_test_id("stExpandSidebarButton").click()
+    visit.sidebar.get_by_role("button", name=re.compile("Tour")).click()
+    visit.settled()
+    visit.page.get_by_role("button", name="Skip the bet").click(timeout=10_000)
+    expect(visit.page.get_by_role("button", name="Next stop")).to_be_visible()
+
+
+@pytest.mark.opens("/product-keys")
+def test_on_a_telephone_no_text_of_the_search_lies_on_another(visit: Any) -> None:
+    for width in (360, 390, 430):
+        visit.page.set_viewport_size({"width": width, "height": 844})
+        visit.settled()
+        visit.page.wait_for_timeout(900)  # things move to their places
+        assert visit.page.evaluate(OVERLAPS) == [], width
+
+
+@pytest.mark.opens("/journey")
+def test_a_list_of_one_s_own_is_read_from_the_keyboard_and_its_button_is_in_view(visit: Any) -> None:
+    visit.page.set_viewport_size(LAPTOP)
+    visit.press("Your own list")
+    typed = visit.page.get_by_role("textbox", name="Your list")
+    typed.fill("Gardening 5\nChess 3")
+    box = visit.page.get_by_role("button", name=re.compile("^Read ")).bounding_box()
+    assert box is not None and box["y"] + box["height"] <= LAPTOP["height"], box
+    typed.press("Control+Enter")
+    expect(visit.main).to_contain_text("Against the original")
+    assert "edits=" in visit.page.url
+
+
+@pytest.mark.opens("/")
+def test_the_title_stays_in_place_when_the_world_is_switched(visit: Any) -> None:
+    visit.page.set_viewport_size(LAPTOP)
+    visit.settled()
+    places = []
+    for name in ("Paper’s model", "Made-up world"):
+        world(visit, name).click()
+        visit.settled()
+        places.append(visit.page.get_by_role("heading", level=1).bounding_box()["y"])
+    assert places[0] == places[1], places
+
+
+@pytest.mark.opens("/")
+def test_what_stands_below_a_heading_stays_in_place_while_things_are_pointed_at(visit: Any) -> None:
+    visit.page.set_viewport_size(LAPTOP)
+    first, head = visit.page.locator(".strip .events .node").first, visit.page.locator(".strip .events h3")
+    far = {first.bounding_box()["y"] - head.bounding_box()["y"]}
+    for kind in ("experts", "list"):
+        visit.page.locator(f".strip .{kind} .node").nth(1).hover()
+        visit.page.wait_for_timeout(100)
+        far.add(first.bounding_box()["y"] - head.bounding_box()["y"])
+    assert max(far) - min(far) < 1, far
+
+
+@pytest.mark.opens("/speed")
+def test_speed_shows_its_chart_before_the_form_that_measures(visit: Any) -> None:
+    chart, form = visit.page.locator(".st-key-spd_time"), visit.page.get_by_text("Measure on this machine")
+    assert chart.bounding_box()["y"] < form.bounding_box()["y"]
+    expect(visit.main).to_contain_text("plain SASRec")
+
+
+@pytest.mark.opens("/")
+def test_a_person_can_be_looked_up_without_unfolding_anything(visit: Any) -> None:
+    expect(visit.sidebar.get_by_role("textbox", name="Find a person")).to_be_visible()
+
+
+@pytest.mark.opens("/?run=planted-64-elastic-slots&user=2")
+def test_an_expert_has_one_name_on_every_screen(visit: Any) -> None:
+    """What Start calls the first named expert of this person stands on Experts, Traffic and Memory map, too."""
+    labels = visit.page.locator(".strip .experts .node").evaluate_all("all => all.map(one => one.ariaLabel)")
+    found = [re.match(r"\d+\. expert (\d+), ([^.]+)\.", label) for label in labels]
+    expert, name = next(match.groups() for match in found if match)
+    for page in ("experts", "traffic", "memory-map", "journey"):
+        visit.open(f"/{page}?run=planted-64-elastic-slots&user=2&expert={expert}")
+        told = rf"Expert {expert}\b.{{0,40}}\b{name}|expert {expert} stand for.*{name}"
+        expect(visit.main).to_contain_text(re.compile(told, re.S))
