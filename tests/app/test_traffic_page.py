@@ -50,7 +50,7 @@ def test_the_page_stands_while_its_memory_is_asked_and_what_it_answers_stays(
     later = opened(PAGE, run="tiny", trf_part="Interest or activity?", trf_split="All but the last two")
     for seen in (app.run(), later):  # who asked, and who comes later
         assert f"quarter of a history, **{found.quarter:.0%}**" in said(healthy(seen))
-        assert f"{found.people:,} people with 8" in said(seen)
+        assert f"{found.users:,} people with 8" in said(seen)
         assert "Measure it now" not in [button.label for button in seen.button]
 
 
