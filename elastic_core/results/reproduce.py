@@ -25,8 +25,10 @@ from elastic_core.runs.training import OnEvent, train
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 
 REPEATS, OWN_OUTPUT, OWN_REPEATS = "repeats", "own-output", "own-output-repeats"  # end a run's name: any model can be
-MARKS: dict[str, tuple[str, ...]] = {  # with a repeat bias; scoring by another table; both
+REPEAT_COUNTS = "repeat-counts"
+MARKS: dict[str, tuple[str, ...]] = {  # with a repeat bias; one that counts; scoring by another table; both
     REPEATS: ("model.repeat_bias=true",),
+    REPEAT_COUNTS: ("model.repeat_bias=true", "model.repeat_counts=true"),
     OWN_OUTPUT: ("model.output=own",),
     OWN_REPEATS: ("model.output=own", "model.repeat_bias=true"),
 }
@@ -186,6 +188,7 @@ def _grocery_runs() -> Iterator[PlannedRun]:
     yield from _plan_each("groceries", f"{COUNTING} frequency", SEEDS[:1])
     yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none elastic elastic/memory-none")
     yield from _plan_each("groceries", "sasrec/local sasrec elastic/two-way")
+    yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none sasrec/local", mark=REPEAT_COUNTS)
 
 
 def _movielens_1m_runs() -> Iterator[PlannedRun]:

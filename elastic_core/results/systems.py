@@ -19,6 +19,7 @@ from elastic_core.results.reproduce import (
     EXPERTS,
     OWN_OUTPUT,
     OWN_REPEATS,
+    REPEAT_COUNTS,
     REPEATS,
     SIDES,
     PlannedRun,
@@ -73,6 +74,7 @@ VARIANTS = {
 WITH_REPEATS = "with a learned number for what was met before (ours)"
 MARK_LABELS = {
     REPEATS: "with a repeat bias",
+    REPEAT_COUNTS: "with a repeat bias that counts",
     OWN_OUTPUT: "scored by a table of its own",
     OWN_REPEATS: "with a table of its own and a repeat bias",
 }
