@@ -81,6 +81,11 @@ def shell(*words: object) -> str:
     return shlex.join(line(word) for word in words)
 
 
+def shell_words(command: str) -> list[str]:
+    """The words of a command as a shell would take them, quotes gone."""
+    return shlex.split(command)
+
+
 def cell(value: object) -> object:
     """For a table that a spreadsheet may open: a text it would take for a formula gets an apostrophe in front."""
     return f"'{value}" if isinstance(value, str) and value.lstrip(" ").startswith(FORMULA) else value

@@ -140,7 +140,7 @@ def test_shan_is_a_mean_of_its_events_by_these_weights() -> None:
             assert torch.allclose(model.last_state(batch), (weights[0, :, 0, :, None] * events).sum(1), atol=1e-9)
 
 
-@pytest.mark.parametrize("settings", [{}, {"form": "soft", "words": 16}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"form": "soft", "codewords": 16}], ids=str)
 def test_lisa_attends_to_the_events_that_have_its_words(settings: dict[str, Any]) -> None:
     """Written out: every event gives its words, times their place in T and e^-δ an event, and takes its part of the mass."""
     model, batch, weights = asked(Case("lisa", settings), layers=1)
@@ -148,7 +148,7 @@ def test_lisa_attends_to_the_events_that_have_its_words(settings: dict[str, Any]
     with torch.no_grad():
         ready, read = model.ready(), model.asked(batch)  # type: ignore[operator]
         codes, table = model._codes(read.items, ready.codes), ready.tables[0].weights.numpy()  # type: ignore[operator]
-        counted, size = model.counted(codes, read.real).numpy(), model.config.words  # type: ignore[operator, attr-defined]
+        counted, size = model.counted(codes, read.real).numpy(), model.config.codewords  # type: ignore[operator, attr-defined]
     columns = read.items.shape[1]
     for row in range(len(read.items)):
         for book in range(counted.shape[2]):
@@ -161,7 +161,7 @@ def test_lisa_attends_to_the_events_that_have_its_words(settings: dict[str, Any]
 
 
 def test_codewords_give_back_the_items_table() -> None:
-    for settings in ({}, {"form": "soft", "words": 16}):
+    for settings in ({}, {"form": "soft", "codewords": 16}):
         model = Case("lisa", settings).build(CATALOG)
         assert isinstance(model, Quantises)
         with torch.no_grad():

@@ -280,4 +280,4 @@ def test_what_is_refused_is_said_once(children: Any, tmp_path: Path) -> None:
     first, second = (one.ended() for one in both)
     assert first[0] and second == (first[0], "", "") and first[1] == ""
     errors = [line for line in first[2].splitlines() if line.startswith("error: ")]
-    assert errors == ["error: model.k must lie in 1 … side² = 64, not 65"]
+    assert errors == ["error: model.k must lie in 1 … n_subkeys² = 64, not 65"]

@@ -201,6 +201,7 @@ def test_a_bar_is_drawn_for_who_watches_and_lines_stay_for_a_log(tiny: Tiny) -> 
 
 
 def test_an_interrupt_ends_a_training_with_its_best_weights(tmp_path: Path, small_world: Dataset) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background a shell has it ignored
     config = toy().override("train.epochs=10000", "train.patience=10000")
     threading.Timer(4, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     run = elastic_core.train(config, small_world, tmp_path / "run")

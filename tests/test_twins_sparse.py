@@ -215,8 +215,8 @@ ONE_BLOCK = SinkhornConfig(**SHAPE, length=4 * LENGTH, block=LENGTH)
 EXACT: dict[str, tuple[Callable[[], Any], bool, tuple[int, ...]]] = {
     "identity projections": (identity, False, (24, 24)),
     "one block": (lambda: SinkhornAttention(ONE_BLOCK), True, LENGTHS),
-    "a cluster for each query": (lambda: ClusteredAttention(ClusteredConfig(**SHAPE, clusters=LENGTH, top=0)), False, LENGTHS),
-    "all keys at the top": (lambda: ClusteredAttention(ClusteredConfig(**SHAPE, clusters=2, top=LENGTH)), False, LENGTHS),
+    "a cluster for each query": (lambda: ClusteredAttention(ClusteredConfig(**SHAPE, clusters=LENGTH, topk=0)), False, LENGTHS),
+    "all keys at the top": (lambda: ClusteredAttention(ClusteredConfig(**SHAPE, clusters=2, topk=LENGTH)), False, LENGTHS),
 }
 
 

@@ -1,7 +1,6 @@
 """One `load` for all data: a DataFrame, the path of a file or folder, a named source, or the planted world."""
 
 import re
-import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
+from elastic_core import text
 from elastic_core.core.histories import Dataset
 from elastic_core.data.source_catalog import GROCERIES, PLANTED, SOURCES, source_names
 from elastic_core.data.synthetic import planted
@@ -88,7 +88,7 @@ def _in_python(sentence: str) -> str:
     """What the reader advises for the command line, as arguments of `load`."""
 
     def arguments(match: re.Match[str]) -> str:
-        pairs = (pair.partition("=") for pair in "".join(shlex.split(match[1])).split(","))
+        pairs = (pair.partition("=") for pair in "".join(text.shell_words(match[1])).split(","))
         return ", ".join(f"{ours}={theirs!r}" for ours, _, theirs in pairs)
 
     sentence = re.sub(r"--columns ('[^']*'|[^\s;]+)", arguments, sentence)

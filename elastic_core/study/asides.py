@@ -152,7 +152,7 @@ def method_section(study: "Study") -> Section:
         f"{study.plan.length} events are read. {SEEDS} trainings a system; the same settings for all, tuned for none.",
         f"{METRIC} of the test, protocol {study.protocol}. Systems are chosen on validation. Intervals of differences are over "
         "people and trainings; p is adjusted for all questions that were asked together (Holm).",
-        f"{machine['device']}, threads: {machine['threads']}, load {machine['load']}, torch {machine['torch']}, commit "
+        f"{machine['device']}, threads: {machine['threads']}, load {machine['load_average']}, torch {machine['torch']}, commit "
         f"{machine['commit'] or 'unknown'}, {machine['date']} UTC, data {study.data.hash}.",
     ]
     late = [key for key, reason in study.faults.items() if reason == LATE]

@@ -136,11 +136,11 @@ def test_a_rested_server_has_worked_out_what_pages_ask_first(opened: Open, monke
     st.cache_data.clear()
     st.cache_resource.clear()
     monkeypatch.setattr(server, "QUIET", 0.0)
-    for module, name in ((overview, "survey"), (load_of, "compare_with_random_router")):
+    for module, name in ((overview, "survey_experts"), (load_of, "compare_with_random_router")):
         monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
     server.open_first_run(load_screens)
     gc.unfreeze()
-    assert set(asked) == {"survey", "compare_with_random_router"}
+    assert set(asked) == {"survey_experts", "compare_with_random_router"}
     asked.clear()
     opened("experts/page.py", run="tiny")
     opened("traffic/page.py", run="tiny")

@@ -116,7 +116,7 @@ def test_the_start_button_queues_what_is_on_the_page(root: Path) -> None:
 def test_settings_that_cannot_work_are_one_sentence_and_cannot_be_started(root: Path) -> None:
     at = page(train_model="ELASTIC")
     well(at.number_input(key="train_set_model.k").set_value(1000).run())
-    assert texts(at.error) == "This cannot be trained: model.k must lie in 1 … side² = 64, not 1000."
+    assert texts(at.error) == r"This cannot be trained: model.k must lie in 1 … n\_subkeys² = 64, not 1000."
     assert at.button(key="train_start").disabled
 
 
@@ -126,7 +126,7 @@ def test_every_setting_is_in_the_link_until_another_preset_brings_its_own(root: 
     well(at.selectbox(key="train_model").set_value("SASRec").run())
     assert "Changed" not in texts(at.caption)
     at = page(**{"train_how": "Change one thing", "train_field": "sub-keys (√K)", "train_set_to": "16"})
-    assert "Changed: model.n_subkeys: 8 → 16" in texts(at.caption)
+    assert r"Changed: model.n\_subkeys: 8 → 16" in texts(at.caption)
 
 
 def test_another_objective_brings_the_boxes_of_its_own_settings(root: Path) -> None:
@@ -149,7 +149,7 @@ def test_change_one_thing(root: Path) -> None:
     well(at.segmented_control(key="train_how").set_value("Change one thing").run())
     well(at.selectbox(key="train_field").set_value("model.n_subkeys").run())
     well(at.number_input(key="train_set_to").set_value(16).run())
-    assert "Changed: model.n_subkeys: 8 → 16" in texts(at.caption)
+    assert r"Changed: model.n\_subkeys: 8 → 16" in texts(at.caption)
     well(at.button(key="train_start").click().run())
     before = json.loads((root / DONE / CONFIG).read_text())
     before["model"]["n_subkeys"] = 16
