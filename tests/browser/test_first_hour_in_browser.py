@@ -48,6 +48,7 @@ def test_on_a_telephone_the_menu_makes_room_for_the_tour(visit: Any) -> None:
     visit.settled()
     visit.page.get_by_role("button", name="Skip the bet").click(timeout=10_000)
     expect(visit.page.get_by_role("button", name="Next stop")).to_be_visible()
+    visit.page.evaluate("localStorage.clear()")  # the browser remembers that the menu was closed
 
 
 @pytest.mark.opens("/product-keys")
