@@ -8,7 +8,7 @@ from pages.components import page_context
 # above a page's title moves up, so that an act and its answer are seen together. A run's name that is cut says so.
 LOW = """<style>[data-testid="stSidebar"] :is(.st-key-run, .st-key-vs) input { font-size: 0.875rem; text-overflow: ellipsis }
 .st-key-world_sentence p { line-height: 1.2 }
-@media (min-width: 768px) { .st-key-world_switch { height: 2.25rem !important; justify-content: center } }
+@media (min-width: 768px) { .st-key-world_switch { min-height: 2.5rem; max-height: 2.5rem; justify-content: center } }
 @media (min-width: 768px) and (max-height: 950px) {
   [data-testid="stSidebarHeader"] { margin-bottom: 0 }
   [data-testid="stMainBlockContainer"] { padding-top: 0.25rem }
