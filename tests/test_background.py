@@ -329,7 +329,7 @@ def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     assert jobs["study"].read_answer(jobs["study"].list_jobs()[0].request)["minutes"] == 0.03  # type: ignore[attr-defined]
     store = layouts.read_store(run, compute.values_of(run))
     assert store is not None and {*map(Settings().key, layouts.SEEDS), Settings().key(0, "null")} <= set(store.layouts)
-    assert meaning.of_runs(root, [run])["tiny"].people > 0
+    assert meaning.of_runs(root, [run])["tiny"].users > 0
     context = ablation.EvaluationContext(model, data, route_users(model, data, "test"))
     found, expected = jobs["experts"].read_effects(run, data.hash), ablation.remove_each(context)  # type: ignore[attr-defined]
     assert found.dtypes.tolist() == expected.dtypes.tolist()
