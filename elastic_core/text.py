@@ -62,15 +62,6 @@ def html(text: object) -> str:
     return _html.escape(str(text))
 
 
-def html_table(title: object, rows: Iterable[tuple[object, object]]) -> str:
-    """A caption and a name and a text a row, for a notebook."""
-    cells = "".join(
-        f"<tr><th style='text-align:left'>{html(name)}</th><td style='text-align:left'>{html(value)}</td></tr>"
-        for name, value in rows
-    )
-    return f"<table><caption style='text-align:left'><b>{html(title)}</b></caption>{cells}</table>"
-
-
 def figure(text: object) -> str:
     """For plotly's titles, ticks, legends and hovers, which read some HTML."""
     return _html.escape(line(text), quote=False)

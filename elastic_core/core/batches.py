@@ -148,7 +148,7 @@ class Met(NamedTuple):
     items: Tensor  # [B, N] 0 pads; numbers beyond the catalogue are no items
     row: Tensor  # [M]
     upto: Tensor | None = None  # [M]
-    counted: bool = False  # whether it matters how often (`repeat_weight`), or only whether
+    counted: bool = False  # whether it matters how often (`weigh_repeats`), or only whether
 
     @classmethod
     def by(cls, batch: Batch) -> "Met":
@@ -168,7 +168,7 @@ class Met(NamedTuple):
         found = torch.zeros(len(columns), width, device=columns.device)
         if not self.counted:
             return found.scatter_(1, columns, 1.0)
-        return repeat_weight(found.scatter_add_(1, columns, torch.ones_like(columns, dtype=found.dtype)))
+        return weigh_repeats(found.scatter_add_(1, columns, torch.ones_like(columns, dtype=found.dtype)))
 
     def known(self, n_items: int, part: slice = slice(None)) -> Tensor:
         """The items `[M, N]` that rows have met, 0 in all other places."""
@@ -179,7 +179,7 @@ class Met(NamedTuple):
         return items.masked_fill(items > n_items, 0)
 
 
-def repeat_weight(times: Tensor) -> Tensor:
+def weigh_repeats(times: Tensor) -> Tensor:
     """What having met an item so many times weighs, 1 for once: log(1 + 10 n) / log 11. On groceries' validation this grows as
     slowly as what people buy again does; whether alone, or the number itself, ranks worse."""
     return torch.log1p(10 * times) / math.log(11)

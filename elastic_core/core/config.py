@@ -105,7 +105,7 @@ class ModelConfig(Named):
     heads: Annotated[int, Within(1, 128)] = 1
     dropout: Annotated[float, Within(0, 0.99)] = 0.2
     repeat_bias: bool = False  # ours: a learned number that is added to the score of every item seen before
-    repeat_counts: bool = False  # … more for each time it was seen (`batches.repeat_weight`)
+    repeat_counts: bool = False  # … more for each time it was seen (`batches.weigh_repeats`)
     output: Literal["tied", "own"] = "tied"  # ours: `own` scores items by another table than the one events are read by
 
     def __post_init__(self) -> None:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from elastic_core import text
 from elastic_core.errors import InputError
 
 # --- the catalogue ---------------------------------------------------------------------------------------------------
@@ -116,7 +115,7 @@ class Dataset:
         return f"{self.label}: {', '.join(sizes)} (hash {self.hash})"
 
     def _repr_html_(self) -> str:
-        return text.html_table(self.label, self.facts())
+        return facts_as_html(self.label, self.facts())
 
     def sizes(self) -> dict[str, int]:
         """How many people, items and events there are."""
@@ -207,3 +206,12 @@ def tally(numbers: np.ndarray, size: int, kept: Callable[[slice], np.ndarray] | 
     for piece in pieces(len(numbers)):
         found += np.bincount(numbers[piece] if kept is None else numbers[piece][kept(piece)], minlength=size)
     return found
+
+
+def facts_as_html(title: str, facts: Iterable[tuple[str, str]]) -> str:
+    """A table with a name and a text a row, for a notebook; whatever stands in them is text."""
+    import pandas as pd  # the rest of the core does without
+
+    with pd.option_context("display.max_colwidth", None):
+        names, texts = zip(*facts, strict=True)
+        return pd.DataFrame({title: texts}, index=names).to_html(justify="left")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.batches import Met, one_draw, repeat_weight
+from elastic_core.core.batches import Met, one_draw, weigh_repeats
 from elastic_core.core.contract import Mixture, Scorer
 from elastic_core.core.layers import autocast_to, linear
 
@@ -297,4 +297,4 @@ def _met_among(met: Met, chosen: Tensor, n_items: int) -> Tensor:
 def _met_own(met: Met, own: Tensor, n_items: int) -> Tensor:
     """How well every row knows its own item: `[M]` → float `[M, 1]`, as `Met.among`."""
     same = met.known(n_items) == own.unsqueeze(1)
-    return repeat_weight(same.sum(1, keepdim=True)) if met.counted else same.any(1, keepdim=True).float()
+    return weigh_repeats(same.sum(1, keepdim=True)) if met.counted else same.any(1, keepdim=True).float()

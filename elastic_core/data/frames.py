@@ -1,6 +1,7 @@
 """A DataFrame of events: it becomes the bytes of a Parquet file, which the one reader of files reads like any other."""
 
 import io
+import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -8,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
+from elastic_core import text
 from elastic_core.errors import InputError
 
 FILE = "data/DataFrame.parquet"  # in the folder of a run that learned from a frame
@@ -56,3 +58,16 @@ def _arrow_column(values: pd.Series) -> pa.Array:
     if column is None or isinstance(column.type, pa.BaseExtensionType):
         return pa.array([None if value is None or value is pd.NA or value != value else str(value) for value in values])
     return column
+
+
+def advice_in_python(sentence: str) -> str:
+    """What the reader advises for the command line, as arguments of `load`."""
+
+    def arguments(match: re.Match[str]) -> str:
+        pairs = (pair.partition("=") for pair in "".join(text.shell_words(match[1])).split(","))
+        return ", ".join(f"{ours}={theirs!r}" for ours, _, theirs in pairs)
+
+    sentence = re.sub(r"--columns ('[^']*'|[^\s;]+)", arguments, sentence)
+    return re.sub(r"--dates (\S+) \(or (\S+)\)", r"and dates='\1' (or '\2')", sentence).replace(
+        "say it with data.dates=day-first or month-first (--dates)", "say dates='day-first' or dates='month-first'"
+    )

@@ -1,6 +1,5 @@
 """One `load` for all data: a DataFrame, the path of a file or folder, a named source, or the planted world."""
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
-from elastic_core import text
 from elastic_core.core.histories import Dataset
 from elastic_core.data.source_catalog import GROCERIES, PLANTED, SOURCES, source_names
 from elastic_core.data.synthetic import planted
@@ -68,7 +66,9 @@ def load(
     try:
         return _load_named(source, config, titles, tell, fallback)
     except InputError as error:
-        raise InputError(_in_python(str(error))) from None
+        from elastic_core.data.frames import advice_in_python
+
+        raise InputError(advice_in_python(str(error))) from None
 
 
 def _load_named(source: object, config: DataConfig, titles: "Titles | Path | str", tell: Progress, fallback: bool) -> Dataset:
@@ -82,19 +82,6 @@ def _load_named(source: object, config: DataConfig, titles: "Titles | Path | str
     if config.source not in source_names():  # a run finds its data again, wherever it is opened
         config = replace(config, source=_whole_path(config.source), titles=_whole_path(path))
     return replace(_load_config(config, tell, fallback), config=config)
-
-
-def _in_python(sentence: str) -> str:
-    """What the reader advises for the command line, as arguments of `load`."""
-
-    def arguments(match: re.Match[str]) -> str:
-        pairs = (pair.partition("=") for pair in "".join(text.shell_words(match[1])).split(","))
-        return ", ".join(f"{ours}={theirs!r}" for ours, _, theirs in pairs)
-
-    sentence = re.sub(r"--columns ('[^']*'|[^\s;]+)", arguments, sentence)
-    return re.sub(r"--dates (\S+) \(or (\S+)\)", r"and dates='\1' (or '\2')", sentence).replace(
-        "say it with data.dates=day-first or month-first (--dates)", "say dates='day-first' or dates='month-first'"
-    )
 
 
 def _whole_path(text: str) -> str:

@@ -38,16 +38,17 @@ MOST_BYTES = 2**28  # of a table that is read
 
 # The columns of runs.csv. `system` is a model, behind a stroke what of it is changed, and `recipe` what any model can be
 # (reproduce.py); `data` names the folder of its ranks; `commit` trained and `ranking_commit` scored the test;
-# `tied_times` is the share of targets that have the time of the event before them.
+# `tied_times` is the share of targets that have the time of the event before them, `repeats` of validation targets seen before.
 TEXTS = (
     "name", "system", "recipe", "data", "data_name", "data_hash", "commit", "ranking_commit", "torch", "device", "stop_reason",
     "settings",
 )  # fmt: skip
 COUNTS = ("users", "items", "seed", "candidate_seed", "parameters", "threads", "epochs", "best_epoch")
-NUMBERS = ("started", "tied_times", "seconds", "best_validation", "experts_used", "entropy", "gini")
+NUMBERS = ("started", "tied_times", "repeats", "seconds", "best_validation", "experts_used", "entropy", "gini")
 MEASURED = ("NDCG@10", "NDCG@10 error", "HR@10")
 COLUMNS = (
-    *("name", "system", "recipe", "data", "data_name", "data_hash", "users", "items", "tied_times", "seed", "candidate_seed"),
+    *("name", "system", "recipe", "data", "data_name", "data_hash", "users", "items", "tied_times"),
+    *("repeats", "seed", "candidate_seed"),
     *("commit", "ranking_commit", "torch", "device", "threads", "started", "parameters"),
     *("epochs", "best_epoch", "stop_reason", "seconds", "best_validation", "experts_used", "entropy", "gini"),
     *(f"{protocol} {measured}" for protocol in PROTOCOLS for measured in MEASURED),
@@ -175,7 +176,8 @@ def _stored_runs(root: Path, runs_stamp: tuple[int, ...], epochs_stamp: tuple[in
 def _start_event(row: Mapping[str, Any]) -> dict[str, Any]:
     event = {"event": "start", "time": row["started"], "data": row["data_name"]}
     event |= {name: row[name] for name in ("commit", "torch", "device", "threads", "seed", "data_hash", "parameters")}
-    return event if pd.isna(row["tied_times"]) else event | {"tied": row["tied_times"]}
+    known = _known_values(row, "tied_times", "repeats")
+    return event | {"tied" if name == "tied_times" else name: value for name, value in known.items()}
 
 
 def _epoch_events(epochs: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -322,6 +324,7 @@ def _run_row(run: Run, report: Report, system: str, recipe: str, data: str) -> d
     row = {
         "name": run.name, "system": system, "recipe": recipe,
         "data": data, "data_name": start["data"], "data_hash": report.data_hash, "tied_times": start.get("tied"),
+        "repeats": start.get("repeats"),
         "users": len(report.users), "items": run.n_items(),
         "seed": start["seed"], "candidate_seed": report.seed, "commit": start["commit"], "ranking_commit": report.commit,
         "torch": start["torch"], "device": start["device"], "threads": start["threads"], "started": start["time"],

@@ -32,10 +32,10 @@ import torch
 from filelock import FileLock, Timeout
 from safetensors.torch import save_file
 
-from elastic_core import files, models, text
+from elastic_core import files, models
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.contract import Recommender
-from elastic_core.core.histories import Catalog, Dataset
+from elastic_core.core.histories import Catalog, Dataset, facts_as_html
 from elastic_core.data.repeats import MOSTLY, ONLY_UNSEEN, WITH_SEEN
 from elastic_core.data.source_catalog import is_available
 from elastic_core.data.sources import load
@@ -314,7 +314,7 @@ class Run:
         ]
 
     def _repr_html_(self) -> str:
-        return text.html_table(f"The run {self.name}", self.facts())
+        return facts_as_html(f"The run {self.name}", self.facts())
 
     def check_data(self, dataset: Dataset) -> None:
         """Raises InputError if the weights were learned with other items than the dataset's."""

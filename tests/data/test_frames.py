@@ -124,4 +124,4 @@ def test_data_know_how_they_are_loaded_again(tmp_path: Path, monkeypatch: pytest
 def test_data_print_in_a_line_and_in_a_notebook_as_a_table() -> None:
     data = load(make_frame(), titles={"id 1": "<b>bold</b>"})
     assert re.fullmatch(r"DataFrame: 20 people, 30 items, 400 events \(hash [0-9a-f]{16}\)", repr(data))
-    assert "<td style='text-align:left'>20</td>" in data._repr_html_()
+    assert "<td>20</td>" in data._repr_html_()

@@ -183,7 +183,7 @@ CASES = [
     # too little
     # titles
     case("formulas", titled('=HYPERLINK("http://x")', "+1+1", "-2+3", "@SUM(A1)")),
-    case("script", titled("<script>alert(1)</script>", "<img src=x onerror=alert(1)>")),
+    case("script", titled("<script>alert(1)</script>", "<img src=x onerror=alert(1)>"), said="2 titles hold HTML"),
     case("markdown", titled("![x](http://x/y.png)", "**bold**", "[a](javascript:alert(1))")),
     case("right-to-left-and-emoji", titled("\u202egpj.exe", "🎬 مرحبا", "👩\u200d🚀"), said="1 titles held control characters"),
     case("long-title", titled("x" * 5000), said="cut to 200"),

@@ -83,6 +83,8 @@ def tame(cells: list[str], notes: list[str]) -> list[str]:
         notes.append(f"{odd:,} titles held control characters, which were taken out")
     if long := sum(len(text) > LONGEST for text in calmed):
         notes.append(f"{long:,} titles were cut to {LONGEST} characters")
+    if marked := sum(bool(re.search(r"<[a-zA-Z/!]", text)) for text in calmed):
+        notes.append(f"{marked:,} titles hold HTML, which is shown as text and never run")
     return [text[:LONGEST] for text in calmed]
 
 
