@@ -1,8 +1,8 @@
-"""The guided tour, bound to the address (`tour=3`), left and taken up at any time: in the place of the list of pages where the
-window is wide, else a slim bar at its lower edge.
+"""The guided tour of five stops and its second lesson, bound to the address (`tour=3`), left and taken up at any time: in the place
+of the list of pages where the window is wide, else a slim bar at its lower edge.
 
 A stop first asks for a bet, then for an act, and scrolls to its control and rings it; one button goes through both and on. Bets
-are kept, and the end counts them."""
+are kept, and the end of either lesson counts them."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -13,12 +13,13 @@ from elastic_core.services.tour.measured_answers import Answer
 from pages.components import page_context, page_elements, page_text
 from pages.components.controls import place_button
 from pages.tour import classroom
-from pages.tour.steps import STEPS, Step, measure_answer
+from pages.tour.steps import FIRST_LESSON, STEPS, Step, measure_answer, stop_label
 
 PARAMETER, STOP, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
+LEFT, COUNTED = "tour_left", "tour_counted"  # the stop at which the tour was left, and the one after which bets are counted
 TEXT = page_text.load_page_text(__file__)
-END = len(STEPS) + 1  # the stop after the last, which counts the bets
+END = len(STEPS) + 1  # after the last stop of either lesson: counts the bets
 SLIM = """<style>
 [data-testid="stBottomBlockContainer"] { padding-top: .25rem; padding-bottom: .4rem }
 .st-key-tour_panel { padding: .35rem .8rem; max-height: 38vh; overflow-y: auto }
@@ -46,7 +47,7 @@ SLIM = """<style>
 BLURRED = 3  # from this stop on the page gets sharp after the bet: it shows the answer
 BLUR = """<style>
 .stMain [data-testid="stMainBlockContainer"] { filter: blur(5px) }
-.stMain::after { content: "Bet or skip: then this page gets sharp."; position: fixed; top: 42%; left: 0; right: 0; margin: auto;
+.stMain::after { content: "The page gets sharp after your bet."; position: fixed; top: 42%; left: 0; right: 0; margin: auto;
   width: fit-content; padding: .5rem 1rem; border-radius: .5rem; font-weight: 600; color: var(--st-text-color);
   background: var(--st-secondary-background-color) }
 </style>"""
@@ -76,8 +77,8 @@ def bets_by_stop() -> dict[int, Bet]:
 def show_begin_button() -> None:
     """In the sidebar: begin, or go on."""
     if not current_stop():
-        seen = st.session_state.get("tour_left")
-        label = f"Go on with the tour ({seen} of {len(STEPS)})" if seen else f"Tour: {len(STEPS)} stops"
+        seen = st.session_state.get(LEFT)
+        label = f"Go on: {stop_label(seen)}" if seen else f"Tour: {FIRST_LESSON} stops"
         place_button(label, "tour_begin", _go_to_stop, seen or 1, icon="tour", width="stretch")
 
 
@@ -120,11 +121,11 @@ def show_panel() -> None:
         end = "" if step.title.endswith("?") else "."
         text_place, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
         with text_place:
-            st.markdown(f"**Tour, {stop} of {len(STEPS)}: {step.title}{end}** {step.text}")
+            st.markdown(f"**{stop_label(stop)}: {step.title}{end}** {step.text}")
             (_show_task if acts else _ask_for_bet)(stop, step)
         with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
             place_button("Back", "tour_back", _go_back, stop, icon="arrow_back", type="tertiary", disabled=stop == 1 and not acts)
-            onward = "See your bets" if stop == len(STEPS) else "Next stop"
+            onward = "See your bets" if stop in (FIRST_LESSON, len(STEPS)) else "Next stop"
             place_button(
                 onward if acts else "Skip the bet", "tour_next", _go_forward, stop, icon="arrow_forward",
                 type="primary" if acts else "secondary",
@@ -184,17 +185,20 @@ def _show_answer(stop: int, step: Step, bet: Bet | None) -> None:
 
 
 def _show_summary() -> None:
-    """What was right, and the way back to every stop."""
-    bets = bets_by_stop()
-    known = [bet for bet in bets.values() if bet.right is not None]
+    """What was right, the way back to every stop, and after the first lesson the way into the second."""
+    bets, last = bets_by_stop(), st.session_state.get(COUNTED, FIRST_LESSON)
+    known = [bet for stop, bet in bets.items() if stop <= last and bet.right is not None]
     hits = sum(bet.option == bet.right for bet in known)
     with page_elements.place_in_row(gap="small"):
         many = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
         st.markdown(f"**Tour: the end.** {many} {TEXT('remember')}", width="stretch")
-        place_button("Back", "tour_back", _go_to_stop, len(STEPS), icon="arrow_back", type="tertiary")
+        place_button("Back", "tour_back", _go_to_stop, last, icon="arrow_back", type="tertiary")
+        if last == FIRST_LESSON:
+            more = f"Second lesson: {len(STEPS) - FIRST_LESSON} stops"
+            place_button(more, "tour_second", _go_to_stop, FIRST_LESSON + 1, icon="arrow_forward")
         place_button("Finish", "tour_next", _go_to_stop, 0, icon="check", type="primary")
     with page_elements.place_in_row("top", gap=None):
-        for stop, step in enumerate(STEPS, start=1):
+        for stop, step in enumerate(STEPS[:last], start=1):
             bet = bets.get(stop)
             if bet is None or bet.right is None:
                 mark, help_text = "remove", "no bet" if bet is None else f"your bet: {bet.option}"
@@ -226,7 +230,7 @@ def _point_at_target() -> None:
 
 def _go_forward(stop: int) -> None:
     if _is_task_time(stop):
-        _go_to_stop(stop + 1)
+        _go_to_stop(END if stop == FIRST_LESSON else stop + 1)
     else:
         st.session_state[ACTS] = stop
 
@@ -239,10 +243,14 @@ def _go_back(stop: int) -> None:
 
 
 def _go_to_stop(stop: int) -> None:
-    if not stop and st.session_state.get(STOP):
-        st.session_state["tour_left"] = st.session_state[STOP] if st.session_state[STOP] < len(STEPS) else None
+    before = st.session_state.get(STOP)
+    if not stop and before:
+        st.session_state[LEFT] = before if before not in (len(STEPS), END) else None
+    if stop == END:
+        st.session_state[COUNTED] = before or FIRST_LESSON
+    else:
+        classroom.move_class(stop)
     st.session_state[STOP], st.session_state[ACTS] = stop, None
-    classroom.move_class(min(stop, len(STEPS)))
     st.session_state[ARRIVED] = None
     if 0 < stop < END and "expert" in STEPS[stop - 1].bound:
         page_context.select_expert(None)

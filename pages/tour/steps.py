@@ -96,6 +96,14 @@ def measure_answer(step: Step) -> Answer | None:
 TEXT = page_text.load_page_text(__file__)
 
 
+FIRST_LESSON = 5  # stops of the tour; those that follow are the second lesson
+
+
+def stop_label(stop: int) -> str:
+    """Return where a visitor is, as `Tour, 2 of 5`."""
+    return f"Tour, {stop} of {FIRST_LESSON}" if stop <= FIRST_LESSON else f"Second lesson, {stop} of {len(STEPS)}"
+
+
 def _make_step(
     name: str, page: str, done: Done, answer: Callable[[TourContext], Answer], *target: str,
     bound: Mapping[str, Any] | None = None, memory: bool = True,
@@ -127,14 +135,12 @@ STEPS = (
         bound={"keys_step": "Split", "keys_query": "4 × 4"},
     ),
     _make_step(
-        "Many searches",
-        "keys/page.py",
-        _event_changed,
-        tour_answers.votes_won,
-        "keys_event",
-        "keys_tally",
-        "keys_picture",
-        bound={"keys_step": "Vote", "keys_query": "This person"},
+        "Used by many",
+        "experts/page.py",
+        control_moved(expert=None),
+        tour_answers.answer_holders,
+        "exp_go_Next",
+        bound={"expert": None, "exp_part": "People and items"},
     ),
     _make_step(
         "There and back",
@@ -146,20 +152,32 @@ STEPS = (
         bound={"jrn_part": "The dispatcher", edits.STATE: None},
     ),
     _make_step(
+        "Better or lucky",
+        "evidence/page.py",
+        _pair_changed,
+        _compare_with_partner,
+        "res_system",
+        "res_protocol",
+        bound={"ev_depth": "Systems", "res_protocol": "full"},
+        memory=False,
+    ),
+    _make_step(
+        "Many searches",
+        "keys/page.py",
+        _event_changed,
+        tour_answers.votes_won,
+        "keys_event",
+        "keys_tally",
+        "keys_picture",
+        bound={"keys_step": "Vote", "keys_query": "This person"},
+    ),
+    _make_step(
         "How keys learn",
         "keys/page.py",
         lambda state: state.get("keys_gate") is False,
         tour_answers.answer_starved_keys,
         "keys_gate",
         bound={"keys_part": "Gate"},
-    ),
-    _make_step(
-        "Used by many",
-        "experts/page.py",
-        control_moved(expert=None),
-        tour_answers.answer_holders,
-        "exp_go_Next",
-        bound={"expert": None, "exp_part": "People and items"},
     ),
     _make_step(
         "Read most",
@@ -198,16 +216,6 @@ STEPS = (
         tour_answers.faster_when,
         "spd_part",
         bound={"spd_part": "Reading a history"},
-        memory=False,
-    ),
-    _make_step(
-        "Better or lucky",
-        "evidence/page.py",
-        _pair_changed,
-        _compare_with_partner,
-        "res_system",
-        "res_protocol",
-        bound={"ev_depth": "Systems", "res_protocol": "full"},
         memory=False,
     ),
     _make_step(

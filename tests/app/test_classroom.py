@@ -76,7 +76,7 @@ def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text(smal
         worksheet.Worksheet("a<b>", 17, ("Jazz 1", "<i>Heat</i>"), minutes, toy, item_words(small_world))
     )
     assert page.count("<section>") == len(STEPS) and "**" not in page
-    assert "<b>17</b>" in page and "a&lt;b&gt;" in page and "Jazz 1, &lt;i&gt;Heat" in page and "(minutes 5-18)" in page
+    assert "<b>17</b>" in page and "a&lt;b&gt;" in page and "Jazz 1, &lt;i&gt;Heat" in page and "(minutes 8-20)" in page
     solved, empty = worksheet.grid_html(toy, solved=True), worksheet.grid_html(toy)
     assert empty in page and empty.count("<td></td>") == 16 and empty.count("score: ____") == 8
     best = sorted((toy.halves[0][:, None] + toy.halves[1]).flatten().tolist())[-3:]
@@ -141,7 +141,7 @@ def test_the_plan_takes_two_lessons_over_all_stops_and_its_answers_are_the_teach
     pupil = opened(run="tiny", user="3", **{"class": classes.new_class_code(key)})
     assert not [button for button in pupil.button if button.key == "class_lesson"]
     teacher = press(opened(run="tiny", user="3", teach=key), "Plan and answers")
-    assert "| 5-18 |" in said(teacher) and "**Nothing.**" not in said(teacher)
+    assert "| 8-20 |" in said(teacher) and "**Nothing.**" not in said(teacher)
     teacher.session_state[lesson.ANSWERS_SHOWN] = True
     press(teacher, "Plan and answers")
     assert "**Nothing.**" in said(teacher) and "Not measured here" in said(teacher), "of two runs with one seed each"

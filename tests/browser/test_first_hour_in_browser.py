@@ -26,17 +26,25 @@ def world(visit: Any, name: str) -> Any:
     return visit.main.get_by_role("radio", name=name)
 
 
-@pytest.mark.opens("/")
-def test_the_tour_stays_in_the_world_in_which_it_was_begun(visit: Any) -> None:
+@pytest.mark.opens("/?user=7")
+def test_the_tour_keeps_the_world_and_the_person_from_its_first_stop_to_its_end(visit: Any) -> None:
     world(visit, "Paper’s model").click()
     visit.settled()
+    person = visit.box("Person").input_value()
     visit.press("Tour:")
-    for stop in (1, 2):
+    panel = visit.page.locator(".st-key-tour_panel")
+    for place in ("Tour, 2 of", "Tour, 3 of", "Tour, 4 of", "Tour, 5 of", "Tour: the end"):
         visit.press("Skip the bet")
-        visit.press("Next stop")
-        expect(visit.page.locator(".st-key-tour_panel")).to_contain_text(f"Tour, {stop + 1} of")
-        expect(world(visit, "Paper’s model")).to_be_checked()
-    assert "run=planted-64-elastic" in visit.page.url and "slots" not in visit.page.url
+        visit.press("Next stop" if place != "Tour: the end" else "See your bets")
+        expect(panel).to_contain_text(place)
+        if "evidence" not in visit.page.url:  # which shows all worlds at once
+            expect(world(visit, "Paper’s model")).to_be_checked()
+        expect(visit.box("Person")).to_have_value(person)
+        assert "run=planted-64-elastic" in visit.page.url and "slots" not in visit.page.url
+    visit.press("Second lesson")
+    expect(panel).to_contain_text("Second lesson, 6 of")
+    expect(world(visit, "Paper’s model")).to_be_checked()
+    expect(visit.box("Person")).to_have_value(person)
 
 
 @pytest.mark.opens("/")

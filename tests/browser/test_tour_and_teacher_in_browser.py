@@ -24,7 +24,8 @@ COVERED = """() => {
 
 BETS = {1: "Five to nine", 2: "2√K short ones"}
 DESK, TELEPHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
-BOTH = (1, 2, 3, 9, 10)  # stops that are looked at on a desk, too, where the bar stands beside the page
+FIRST, ALL = 5, 13  # stops of the tour, and with those of the second lesson
+BOTH = (1, 2, 3, 10, 11)  # stops that are looked at on a desk, too, where the bar stands beside the page
 
 
 @pytest.mark.opens(f"/method?{PLANTED}&user=12")
@@ -35,15 +36,16 @@ def test_a_tour_is_bet_on_walked_left_and_gone_on_with_and_its_slim_bar_never_co
     visit.press("Tour:")
     expect(visit.main).to_contain_text("What does ELASTIC do with one person’s history?")
     expect(visit.box("Person")).to_have_value("12")
-    for stop in range(1, 14):
-        expect(panel).to_contain_text(f"Tour, {stop} of 13")
+    for stop in range(1, ALL + 1):
+        place = f"Tour, {stop} of {FIRST}" if stop <= FIRST else f"Second lesson, {stop} of {ALL}"
+        expect(panel).to_contain_text(place)
         visit.settled()
         if stop == 3:
-            assert "/product-keys?" in visit.page.url and "tour=3" in visit.page.url
+            assert "/experts?" in visit.page.url and "tour=3" in visit.page.url
             visit.press("Leave the tour")
             expect(panel).to_have_count(0)
             assert "tour=" not in visit.page.url
-            visit.sidebar.get_by_role("button", name="Go on with the tour (3 of 13)").click()
+            visit.sidebar.get_by_role("button", name="Go on: Tour, 3 of 5").click()
         if stop in BETS:
             expect(panel).not_to_contain_text(answered)
             panel.get_by_text(BETS[stop], exact=True).click()
@@ -57,7 +59,10 @@ def test_a_tour_is_bet_on_walked_left_and_gone_on_with_and_its_slim_bar_never_co
             visit.page.wait_for_function(f"() => ({COVERED})() === ''", timeout=20_000)
             visit.settled()
             assert visit.page.evaluate(COVERED) == "", (stop, size)
-        panel.get_by_role("button", name="Next stop" if stop < 13 else "See your bets").click()
+        panel.get_by_role("button", name="See your bets" if stop in (FIRST, ALL) else "Next stop").click()
+        if stop == FIRST:
+            expect(panel).to_contain_text("Tour: the end")
+            panel.get_by_role("button", name="Second lesson: 8 stops").click()
         if stop in BOTH:
             sizes.reverse()  # the next stop begins as wide as this one ended
     expect(panel).to_contain_text("Tour: the end")

@@ -55,7 +55,7 @@ def last_event(context: TourContext) -> Answer:
     last = int(context.dataset.readable()[context.user])
     before, after = _start_prediction(context), _start_prediction(context, Remove(last, last))
     stay = 10 - compare_lists(before.recommendation, after.recommendation).counts["new"]
-    return Answer(0 if stay == 10 else 1 if stay >= 5 else 2, f"{stay} of the ten stay on the list of person {context.user + 1}.")
+    return Answer(0 if stay == 10 else 1 if stay >= 5 else 2, f"{stay} of the ten suggestions of person {context.user + 1} stay.")
 
 
 def _start_prediction(context: TourContext, *edits: Edit) -> Prediction:
@@ -67,18 +67,21 @@ def answer_comparisons(context: TourContext) -> Answer:
     """How many comparisons with keys does the search need?"""
     side = round(inspect.memory_size(context.model) ** 0.5)
     return Answer(
-        1, f"Here 2 × 4 = 8 short dot products, not 16 long ones. For {side**2:,} experts: {2 * side}, not {side**2:,}."
+        1, f"Here 2 × 4 = 8 short dot products replace 16 long ones. For {side**2:,} experts, {2 * side} replace {side**2:,}."
     )
 
 
 def votes_won(context: TourContext) -> Answer:
     """Which part of all votes do a person's experts have?"""
     if not search.has_votes(context.model):
-        return Answer(None, "In this run the whole history makes one search, so nothing is counted.")
+        return Answer(None, "In this run the whole history makes one search, so there are no votes to count.")
     sums = votes.vote_sums(votes.retrieve_by_vote(context.model, context.dataset, context.user)).dropna(subset="expert")
     won = float(sums["votes"].sum())
-    text = f"The {len(sums)} experts of person {context.user + 1} have {won:.0%} of all votes; the average person gives them "
-    return Answer(0 if won < 1 / 3 else 1 if won <= 2 / 3 else 2, f"{text}{sums['usual'].sum():.0%}.")
+    text = (
+        f"The {len(sums)} experts of person {context.user + 1} have {won:.0%} of all votes. An average person gives the same experts "
+        f"{sums['usual'].sum():.0%}."
+    )
+    return Answer(0 if won < 1 / 3 else 1 if won <= 2 / 3 else 2, text)
 
 
 def answer_dispatch(context: TourContext) -> Answer:
@@ -89,8 +92,8 @@ def answer_dispatch(context: TourContext) -> Answer:
     n = opening_events(start.n_read, k)
     return Answer(
         1,
-        f"For {n} {many} and {k} experts: {n} × {k} lines there and {n} × {k} back, {2 * n * k} in all. All pairs would be "
-        f"{n} × {n} = {n * n}. For 1,000 {many}: {2000 * k:,}, not 1,000,000.",
+        f"{n} {many} and {k} experts need {n} × {k} lines there and {n} × {k} back, {2 * n * k:,} in all. All pairs would be "
+        f"{n} × {n} = {n * n:,}. A history of 1,000 {many} needs {2000 * k:,} lines instead of 1,000,000.",
     )
 
 
@@ -99,7 +102,7 @@ def answer_starved_keys(context: TourContext) -> Answer:
     table = gate.gradient_table(context.model, context.dataset, context.user)
     dead = table.loc[table["without_gate"] == 0, "group"].tolist()
     named = ", ".join(dead) or "none"
-    return Answer(1 if dead else 0, f"Without the gate, training changes nothing in: {named}. Their gradient is exactly 0.")
+    return Answer(1 if dead else 0, f"Without the gate, the gradient is exactly 0 in: {named}. Training never changes them.")
 
 
 def answer_holders(context: TourContext) -> Answer:
@@ -108,8 +111,8 @@ def answer_holders(context: TourContext) -> Answer:
     hot, (low, high) = hot_experts(context.traffic, context.user), random_load_limits(context.traffic)
     first = hot[hot["expert"] == _start_prediction(context).strongest].iloc[0]
     text = (
-        f"{first['load']:.0f} of {len(context.traffic.experts):,} people use expert {first['expert']:.0f}. By pure chance it "
-        f"would be {low} to {high}."
+        f"{first['load']:.0f} of {len(context.traffic.experts):,} people use expert {first['expert']:.0f}. If experts were chosen at "
+        f"random, it would be {low} to {high}."
     )
     return Answer((HOT, USUAL, COLD).index(first["kind"]), text)
 
@@ -120,7 +123,7 @@ def looked_at_or_decisive(context: TourContext) -> Answer:
     table = influence.table
     seen, decisive = int(table["attention"].idxmax()), int(table["change"].abs().idxmax())
     titles = [f"{table['position'][row]}. {inspect.split_year(table['title'][row])[0]}" for row in (seen, decisive)]
-    text = f"Read most: “{titles[0]}”. Most decisive: “{titles[1]}”. {influence.sentence}"
+    text = f"“{titles[0]}” is read most, and “{titles[1]}” decides most. {influence.sentence}"
     return Answer(0 if seen == decisive else 1, text)
 
 
@@ -131,8 +134,8 @@ def unused_by_chance(context: TourContext) -> Answer:
     unused, mine = 1 - used, int((load == 0).sum())
     verdict = "more than chance gives" if mine > (low == 0).sum() else "no more than chance gives"
     text = (
-        f"By pure chance {unused * len(load):.0f} of the {len(load):,} experts would have no users (mean of 50 tries). In this "
-        f"run {mine:,} have none: {verdict}. {context.traffic.used:.0%} of the memory is in use."
+        f"If experts were chosen at random, {unused * len(load):.0f} of the {len(load):,} would have no users (mean of 50 tries). In "
+        f"this run {mine:,} have none, which is {verdict}. {context.traffic.used:.0%} of the memory is in use."
     )
     return Answer(0 if unused < 0.05 else 1 if unused < 0.3 else 2, text)
 
@@ -148,7 +151,7 @@ def answer_swap(context: TourContext) -> Answer:
     row = ablation.effect_row("", ablation.swap_expert(everybody, expert, other, before))
     sure = side_of_zero(row["low"], row["high"]) != ""
     text = (
-        f"Expert {other} took the place of expert {expert} for the {row['n']:.0f} people who have {expert} and not {other}. "
+        f"Expert {other} took the place of expert {expert} for the {row['n']:.0f} people who use {expert} and not {other}. "
         f"NDCG@10 changes by {row['d_ndcg']:+.4f} (95% interval {row['low']:+.4f} to {row['high']:+.4f})."
     )
     return Answer(0 if sure else 1, text)
@@ -159,10 +162,10 @@ def answer_seeds(context: TourContext) -> Answer:
     runs = with_its_seeds(context.run, load(context.checkpoints))
     scores = {run.config.train.seed: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
     if len(scores) < 2:
-        return Answer(None, f"There is only one seed of {run_label(context.run)} here. Train a second one and see.")
+        return Answer(None, f"There is only one seed of {run_label(context.run)} here. Train a second one, and compare.")
     spread = max(scores.values()) - min(scores.values())
     text = ", ".join(f"seed {seed} {score:.4f}" for seed, score in sorted(scores.items()))
-    sentence = f"Each training alone, NDCG@10 among new items: {text}. The seed alone changes it by up to {spread:.4f}."
+    sentence = f"NDCG@10 among new items: {text}. The seed alone changes it by up to {spread:.4f}."
     return Answer(0 if spread < 1e-6 else 1, sentence)
 
 
@@ -195,7 +198,7 @@ def faster_when(context: TourContext) -> Answer:
     """Is ELASTIC faster than SASRec at every length?"""
     rows = curves.shipped_rows(context.checkpoints)
     if rows.empty:
-        return Answer(None, "No measurement came with this copy. The page can make one.")
+        return Answer(None, "No measurement came with this copy. You can make one on this page.")
     rows, column = curves.usual_shape(rows)
     text = curves.speed_sentence(rows, "elastic", "sasrec-fused", column)
     ratio = curves.speed_ratio(rows, "elastic", "sasrec-fused", column)
