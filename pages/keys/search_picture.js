@@ -382,7 +382,7 @@ function frame(me, parent) {
   const table = html('table', aside, { 'aria-label': w.counts })
   me.cells = [['', w.halves, w.each], [w.dots], [w.multiplications], [w.pairs]].map((row, line) => {
     const tr = html('tr', table)
-    return [0, 1, 2].map(at => html(line && at ? 'td' : 'th', tr, line && at ? {} : { scope: line ? 'row' : 'col' }, row[at] || ''))
+    return [0, 1, 2].map(at => html(row[at] ? 'th' : 'td', tr, row[at] ? { scope: line ? 'row' : 'col' } : {}, row[at] || ''))
   })
   me.agree = html('p', aside, { class: 'agree' })
   me.note = html('p', aside, { class: 'note' })

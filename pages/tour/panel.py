@@ -1,5 +1,5 @@
-"""The guided tour of five stops and its second lesson, bound to the address (`tour=3`), left and taken up at any time: in the place
-of the list of pages where the window is wide, else a slim bar at its lower edge.
+"""The tour of five stops and its second lesson, bound to the address (`tour=3`), left and taken up at any time: in the place of
+the list of pages where the window is wide, else a slim bar at its lower edge.
 
 A stop first asks for a bet, then for an act, and scrolls to its control and rings it; one button goes through both and on. Bets
 are kept, and the end of either lesson counts them."""

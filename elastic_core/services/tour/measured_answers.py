@@ -78,8 +78,8 @@ def votes_won(context: TourContext) -> Answer:
     sums = votes.vote_sums(votes.retrieve_by_vote(context.model, context.dataset, context.user)).dropna(subset="expert")
     won = float(sums["votes"].sum())
     text = (
-        f"The {len(sums)} experts of person {context.user + 1} have {won:.0%} of all votes. An average person gives the same experts "
-        f"{sums['usual'].sum():.0%}."
+        f"The {len(sums)} experts of person {context.user + 1} have {won:.0%} of all votes. An average person "
+        f"gives the same experts {sums['usual'].sum():.0%}."
     )
     return Answer(0 if won < 1 / 3 else 1 if won <= 2 / 3 else 2, text)
 
@@ -111,8 +111,8 @@ def answer_holders(context: TourContext) -> Answer:
     hot, (low, high) = hot_experts(context.traffic, context.user), random_load_limits(context.traffic)
     first = hot[hot["expert"] == _start_prediction(context).strongest].iloc[0]
     text = (
-        f"{first['load']:.0f} of {len(context.traffic.experts):,} people use expert {first['expert']:.0f}. If experts were chosen at "
-        f"random, it would be {low} to {high}."
+        f"{first['load']:.0f} of {len(context.traffic.experts):,} people use expert {first['expert']:.0f}. If experts were "
+        f"chosen at random, it would be {low} to {high}."
     )
     return Answer((HOT, USUAL, COLD).index(first["kind"]), text)
 
@@ -134,8 +134,8 @@ def unused_by_chance(context: TourContext) -> Answer:
     unused, mine = 1 - used, int((load == 0).sum())
     verdict = "more than chance gives" if mine > (low == 0).sum() else "no more than chance gives"
     text = (
-        f"If experts were chosen at random, {unused * len(load):.0f} of the {len(load):,} would have no users (mean of 50 tries). In "
-        f"this run {mine:,} have none, which is {verdict}. {context.traffic.used:.0%} of the memory is in use."
+        f"If experts were chosen at random, {unused * len(load):.0f} of the {len(load):,} would have no users (mean of 50 "
+        f"tries). In this run {mine:,} have none, which is {verdict}. {context.traffic.used:.0%} of the memory is in use."
     )
     return Answer(0 if unused < 0.05 else 1 if unused < 0.3 else 2, text)
 
