@@ -1,6 +1,6 @@
 """Models and objectives of your own, from folders outside this package: every file there is imported and registers itself.
 
-    ELASTIC_PLUGINS=~/my-models python -m elastic_core train --recipe toy --model my_model
+    ELASTIC_PLUGINS=~/my-models elastic train --recipe toy --model my_model
 
 Several folders are separated as in PATH. What is imported runs with your rights, like any Python file you start.
 """

@@ -119,7 +119,7 @@ class RunConfig(FitConfig):
         except InputError as error:
             if number == FORMAT:
                 raise
-            raise InputError(f"{error}; python -m elastic_core convert RUN brings a run of an older version up to date") from None
+            raise InputError(f"{error}; elastic convert RUN brings a run of an older version up to date") from None
 
     @classmethod
     def _from_parts(cls, plain: dict[str, Any]) -> Self:

@@ -19,7 +19,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-import elastic_core.commands.arguments  # noqa: F401 - where runs lie is settled by the folder of its first import
+import elastic_core.runs.checkpoints  # noqa: F401 - where runs lie is settled by the folder of its first import
 from elastic_core import recipes
 from elastic_core.data import Dataset, load, sources
 from elastic_core.models import Recommender

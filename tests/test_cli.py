@@ -54,10 +54,9 @@ def here(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_is_worth_reading(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main([command, "--help"])
+    assert main([command, "--help"]) == 0
     shown = capsys.readouterr().out
-    assert left.value.code == 0 and f"python -m elastic_core {command}" in shown and len(shown.splitlines()) > 15
+    assert f"\n    elastic {command}" in shown and len(shown.splitlines()) > 15
 
 
 def test_train_says_how_it_went_and_is_done_only_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,7 +260,7 @@ def test_bad_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         (["reproduce", "--only=nothing-like-it"], "nothing-like-it"),
         (["reproduce", "--list", "--protocol=half"], "half"),
         (["frobnicate"], "frobnicate"),
-        ([], "COMMAND"),
+        ([], "missing command"),
     ],
     ids=" ".join,
 )

@@ -48,7 +48,7 @@ def test_an_old_run_is_named_in_one_sentence_and_opens_once_it_is_converted(
 ) -> None:
     run = aged(folder, model=GONE)
     (fault,) = unreadable_runs(folder.parent)
-    assert "unknown key" in fault.reason and "elastic_core convert RUN" in fault.reason
+    assert "unknown key" in fault.reason and "elastic convert RUN" in fault.reason
     assert main(["convert", str(folder)]) == 0 and capsys.readouterr().out == f"{folder}: converted\n"
     assert main(["convert", str(folder)]) == 0 and capsys.readouterr().out == f"{folder}: up to date\n"
     (run,) = list_runs(folder.parent)
@@ -75,7 +75,7 @@ def test_a_setting_keeps_its_value_under_its_new_name(place: str) -> None:
         plain[part][new] = values.get(new, 7)
         older = json.loads(json.dumps(plain)) | {"format": 2}
         older[part] = {(old if key == new else key): value for key, value in older[part].items()}
-        with pytest.raises(InputError, match=rf"{place}.*elastic_core convert RUN"):
+        with pytest.raises(InputError, match=rf"{place}.*elastic convert RUN"):
             RunConfig.from_dict(older)
         assert json.loads(converted_text(json.dumps(older))) == plain
         tried += 1

@@ -14,7 +14,8 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from elastic_core.commands import COMMANDS, make_parser, module_of
+from elastic_core.commands.application import check_words
+from elastic_core.commands.command_list import COMMANDS, help_text
 from pages.layout.screens import SCREENS, Screen
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,14 +45,15 @@ OWNERS = {
     "pyarrow": r"(data/(reading/\w+|frames)|recommendations|results/store)\.py",
     "openpyxl": r"data/reading/spreadsheets\.py",
     "charset_normalizer": r"data/reading/delimited_text\.py",
-    "tqdm": r"runs/progress\.py",
+    "tqdm": r"(commands/recommend|runs/progress)\.py",
     "segno": r"services/tour/invitation\.py",
     "fastapi": r"serving/app\.py",
     "starlette": r"serving/app\.py",
     "pydantic": r"serving/app\.py",
     "onnxruntime": r"exported\.py",
     "onnxscript": r"exported\.py",
-    "uvicorn": r"commands/serve_model\.py",
+    "typer": r"commands/\w+\.py",
+    "uvicorn": r"commands/serve\.py",
 }
 
 
@@ -178,9 +180,9 @@ def test_rooms_of_pages_point_one_way() -> None:
     assert {path.parent.name for path in PAGES if path.name == "page.py"} == rooms - {"components", "layout", "tour"}
 
 
-# Beside a model's own file: configurations, result rows, the paper's tables and the pages that quote both.
+# Beside a model's own file: the program of the same name, configurations, result rows, tables, and the pages that quote them.
 TOLD = r"services/(keys/gate|tour/measured_answers|speed/\w+|evidence/speed)"
-NAMING = rf"elastic_core/((core|peers|slots)/.*|convert|recipes|results/\w+|{TOLD})\.py"
+NAMING = rf"elastic_core/((core|peers|slots)/.*|commands/application|convert|recipes|results/\w+|{TOLD})\.py"
 NAMING_PAGES = r"pages/speed/(calculator|charts|reading)\.py"
 
 
@@ -230,24 +232,28 @@ def readme_commands() -> list[str]:
     places = ("README.md", "checkpoints/*.md", "elastic_core/**/*.md", "pages/**/*.md")
     documents = [path for place in places for path in ROOT.glob(place)]
     lines = [line.strip() for path in documents for line in path.read_text(encoding="utf-8").splitlines()]
-    return [line for line in lines if re.match(r"(\S*/)?(python3?|torchrun .*) -m elastic_core\b", line)]
+    return [line for line in lines if re.match(r"elastic \S|torchrun .* -m elastic_core\b", line)]
 
 
 def test_every_command_that_a_document_shows_can_be_parsed() -> None:
     shown = readme_commands()
     assert len(shown) > 15, "README and the documents of the rooms show how to train, evaluate and reproduce"
     for line in shown:
-        words = shlex.split(line.split(" -m elastic_core", 1)[1], comments=True)
-        if words and "--help" not in words:
-            make_parser(words).parse_args(words)
+        check_words(shlex.split(re.sub(r"^torchrun .* -m elastic_core", "elastic", line), comments=True)[1:])
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_example_in_the_help_can_be_parsed(command: str) -> None:
-    text = import_module(f"elastic_core.commands.{module_of(command)}").__doc__ or ""
-    examples = re.findall(r"^  python -m elastic_core (.+?)(?: {3,}.*)?$", text, re.MULTILINE)
+    text = import_module(f"elastic_core.commands.{command.replace('-', '_')}").__doc__ or ""
+    examples = re.findall(r"^  elastic (.+?)(?: {3,}.*)?$", text, re.MULTILINE)
     assert examples
     for example in examples:
         words = shlex.split(example)
         assert words[0] == command
-        make_parser(words).parse_args(words)
+        check_words(words)
+
+
+def test_all_commands_fit_one_screen() -> None:
+    lines = help_text().splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 90
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == list(COMMANDS)

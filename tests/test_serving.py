@@ -248,7 +248,7 @@ def test_what_the_disk_does_not_take_is_not_acknowledged(tiny: Tiny, monkeypatch
 
 
 def started(folder: Path, states: Path, port: int) -> subprocess.Popen[bytes]:
-    words = [sys.executable, "-m", "elastic_core", "serve-model", str(folder)]
+    words = [sys.executable, "-m", "elastic_core", "serve", str(folder)]
     words += ["--port", str(port), "--states", str(states), "--rate", "0"]
     process = subprocess.Popen(words, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 120
@@ -342,5 +342,5 @@ def test_wrong_words_are_one_sentence(tiny_runs: Path, tmp_path: Path, capsys: p
         ["--threads", "0"],
         ["--states", str(tmp_path / "no" / "x")],
     ):
-        assert main(["serve-model", run, *words]) == 2
+        assert main(["serve", run, *words]) == 2
         assert capsys.readouterr().err.strip().count("error:") == 1

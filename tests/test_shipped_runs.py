@@ -106,7 +106,7 @@ def test_pandas_reads_the_tables_as_they_stand() -> None:
 def test_a_run_whose_weights_did_not_come_along_says_how_to_make_it_again() -> None:
     run = shipped_run("ml-100k-fpmc-seed1")
     assert not run.has_weights and run.has_report
-    with pytest.raises(InputError, match="did not come along; python -m elastic_core reproduce --only ml-100k-fpmc-seed1"):
+    with pytest.raises(InputError, match="did not come along; elastic reproduce --only ml-100k-fpmc-seed1"):
         run.model()
 
 

@@ -11,40 +11,40 @@ All systems take turns in one process on the same batch, which holds about 16,38
 longer history means a smaller batch. Shown are the median over rounds with its quartiles, peak memory, and what the backward pass
 keeps. What was measured before by this code on this machine is not measured again, so an interrupted bench goes on where it was.
 
-  python -m elastic_core bench --lengths 64,256 --k 8 --directions forward
-  python -m elastic_core bench --lengths 1024,65536 --systems elastic,elastic-two-way --interleave --seconds 120
-  python -m elastic_core bench --compile default --lengths 1024 --directions forward    by torch.compile; on CUDA reduce-overhead
-  python -m elastic_core bench events --batch 1 --lengths 256,1024,4096 --threads 1
-  python -m elastic_core bench training --threads 1                  64 rows of 200 events; --world ml-1m: MovieLens-1M
-  python -m elastic_core bench training --systems elastic --set objective.span=200
-  python -m elastic_core bench memory --systems elastic --set model.n_subkeys=1024
-  python -m elastic_core bench --gpu                                 the shipped rows of a GPU, some minutes
-  python -m elastic_core bench --show --out checkpoints/benchmarks.csv    the rows that came with the project
+  elastic bench --lengths 64,256 --k 8 --directions forward
+  elastic bench --lengths 1024,65536 --systems elastic,elastic-two-way --interleave --seconds 120
+  elastic bench --compile default --lengths 1024 --directions forward    by torch.compile; on CUDA reduce-overhead
+  elastic bench events --batch 1 --lengths 256,1024,4096 --threads 1
+  elastic bench training --threads 1                  64 rows of 200 events; --world ml-1m: MovieLens-1M
+  elastic bench training --systems elastic --set objective.span=200
+  elastic bench memory --systems elastic --set model.n_subkeys=1024
+  elastic bench --gpu                                 the shipped rows of a GPU, some minutes
+  elastic bench --show --out checkpoints/benchmarks.csv    the rows that came with the project
 """
 
 import time
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pandas as pd
 import torch
+import typer
 
 from elastic_core import models
 from elastic_core.bench import events, latency, training
 from elastic_core.bench.harness import use_threads
 from elastic_core.bench.latency import BOTH, CUDA_GRAPHS, FORWARD, ROWS, Setting, measure_latency
 from elastic_core.bench.rows import SAME_CODE, read_rows, write_rows
-from elastic_core.commands.arguments import CHECKPOINTS, end_time, print_note, split_commas
+from elastic_core.commands.options import DeviceOption, JsonOption, SetOption, end_time, split_commas
+from elastic_core.commands.run_lookup import print_note
 from elastic_core.core.elastic import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.machine import describe_machine, find_device
+from elastic_core.runs.checkpoints import CHECKPOINTS
 
-KINDS = ("latency", "events", "training", "memory")
-COMPILE_MODES = ("default", CUDA_GRAPHS, "max-autotune")
 BATCH_EVENTS = 16_384
 GPU_PASSES = ((1, ""), (256, CUDA_GRAPHS))  # batch, and how it is compiled
 LENGTHS = ("64", "128", "256", "512", "1024", "2048", "4096")
@@ -58,132 +58,178 @@ class Step(NamedTuple):
     rows: list[dict[str, object]]
 
 
-def configure(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("kind", nargs="?", choices=KINDS, default="latency", metavar="KIND", help=f"{', '.join(KINDS)} (default: latency)")
-    add("--systems", type=split_commas, help=f"of {', '.join(latency.all_systems())}; of training and memory, names of models")
-    add("--lengths", type=split_commas, help="history lengths N (default: 64,128,256,512,1024,2048,4096)")
-    add("--directions", type=split_commas, default=list(latency.DIRECTIONS), help="forward, forward+backward (default: both)")
-    add("--batch", type=int, default=0, help=f"histories at a time (default: {BATCH_EVENTS:,} events)")
-    add("--width", type=int, default=64, help="d (default: 64)")
-    add("--k", type=int, default=16, help="retrieved experts (default: 16)")
-    add("--n-subkeys", type=int, default=32, help="√K (default: 32)")
-    add("--heads", type=int, default=1, help="heads (default: 1)")
-    add("--dropout", type=float, default=0.0, help="dropout, for forward+backward (default: 0)")
-    add("--world", choices=tuple(training.WORLDS), default="full", help="of training and memory (default: full)")
-    add("--set", dest="changes", action="append", default=[], metavar="NAME=VALUE", help="of training and memory: a setting")
-    add("--device", default="cpu", help="cpu, cuda or auto (default: cpu)")
-    add("--threads", type=int, default=0, help="CPU threads (default: as torch chooses)")
-    add("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: under autocast")
-    add("--compile", choices=COMPILE_MODES, default="", metavar="MODE", help=f"by torch.compile: {', '.join(COMPILE_MODES)}")
-    add("--gpu", action="store_true", help="one user, training steps and compiled passes on a GPU in bfloat16, N = 1,024")
-    add("--rounds", type=int, default=15, help="most rounds per setting (default: 15)")
-    add("--seconds", type=float, default=20.0, help="about so long per setting (default: 20)")
-    add("--interleave", action="store_true", help="measure all lengths in turns, to compare them with each other")
-    add("--minutes", type=float, default=0.0, help="begin no new setting after so many minutes (default: no limit)")
-    add("--max-memory", type=float, default=6.0, metavar="GB", help="leave out eager attention above so many GB (default: 6)")
-    add("--out", type=Path, default=CHECKPOINTS / "local-benchmarks.csv", help="the file of rows")
-    add("--remeasure", action="store_true", help="measure again what is there already")
-    add("--show", action="store_true", help="measure nothing, print what is there")
+@dataclass
+class Request:
+    """What is to be measured. `gpu` narrows it to what the shipped rows of a GPU hold."""
+
+    kind: str
+    systems: list[str]
+    lengths: list[str]
+    directions: list[str]
+    batch: int
+    width: int
+    k: int
+    n_subkeys: int
+    heads: int
+    dropout: float
+    world: str
+    changes: list[str]
+    threads: int
+    precision: str
+    compile: str
+    gpu: bool
+    rounds: int
+    seconds: float
+    interleave: bool
+    max_memory: float
 
 
-def run(arguments: Namespace) -> int:
-    if not arguments.show:
-        _check_arguments(arguments)
-        device, until = find_device("cuda" if arguments.gpu else arguments.device), end_time(arguments)
-        with use_threads(arguments.threads):
-            for step in _plan_steps(arguments, device):
-                if not arguments.remeasure and _measured_before(read_rows(arguments.out), step.rows, device):
+def run_command(
+    kind: Annotated[
+        Literal["latency", "events", "training", "memory"], typer.Argument(metavar="KIND", help="What is measured.")
+    ] = "latency",
+    systems: Annotated[
+        str,
+        typer.Option(metavar="NAME,…", help=f"Of {', '.join(latency.all_systems())}; of training and memory, names of models."),
+    ] = "",
+    lengths: Annotated[str, typer.Option(metavar="N,…", help="History lengths N.")] = ",".join(LENGTHS),
+    directions: Annotated[str, typer.Option(metavar="NAME,…", help="forward, forward+backward.")] = ",".join(latency.DIRECTIONS),
+    batch: Annotated[int, typer.Option(metavar="N", help=f"Histories at a time; 0: {BATCH_EVENTS:,} events.")] = 0,
+    width: Annotated[int, typer.Option(metavar="N", help="d.")] = 64,
+    k: Annotated[int, typer.Option("--k", metavar="N", help="Retrieved experts.")] = 16,
+    n_subkeys: Annotated[int, typer.Option(metavar="N", help="√K.")] = 32,
+    heads: Annotated[int, typer.Option(metavar="N", help="Heads.")] = 1,
+    dropout: Annotated[float, typer.Option(metavar="P", help="Dropout, for forward+backward.")] = 0.0,
+    world: Annotated[str, typer.Option(help=f"Of training and memory: {', '.join(training.WORLDS)}.")] = "full",
+    changes: SetOption = None,
+    device: DeviceOption = "cpu",
+    threads: Annotated[int, typer.Option(metavar="N", help="CPU threads; 0: as torch chooses.")] = 0,
+    precision: Annotated[Literal["float32", "bfloat16"], typer.Option(help="bfloat16: under autocast.")] = "float32",
+    compile_mode: Annotated[
+        Literal["default", "reduce-overhead", "max-autotune"] | None, typer.Option("--compile", help="By torch.compile.")
+    ] = None,
+    gpu: Annotated[
+        bool, typer.Option("--gpu", help="One user, training steps and compiled passes on a GPU in bfloat16, N = 1,024.")
+    ] = False,
+    rounds: Annotated[int, typer.Option(metavar="N", help="Most rounds per setting.")] = 15,
+    seconds: Annotated[float, typer.Option(metavar="N", help="About so long per setting.")] = 20.0,
+    interleave: Annotated[
+        bool, typer.Option("--interleave", help="Measure all lengths in turns, to compare them with each other.")
+    ] = False,
+    minutes: Annotated[float, typer.Option(metavar="N", help="Begin no new setting after so many; 0: no limit.")] = 0.0,
+    max_memory: Annotated[
+        float, typer.Option("--max-memory", metavar="GB", help="Leave out eager attention above so many GB.")
+    ] = 6.0,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="The file of rows (default: local-benchmarks.csv beside the runs).", show_default=False
+        ),
+    ] = CHECKPOINTS / "local-benchmarks.csv",
+    remeasure: Annotated[bool, typer.Option("--remeasure", help="Measure again what is there already.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Measure nothing, print what is there.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    if not show:
+        request = Request(
+            kind, split_commas(systems), split_commas(lengths), split_commas(directions), batch, width, k, n_subkeys, heads,
+            dropout, world, changes or [], threads, precision, compile_mode or "", gpu, rounds, seconds, interleave, max_memory,
+        )  # fmt: skip
+        if not minutes >= 0:
+            raise InputError("--minutes must be 0 or more")
+        check_request(request)
+        measured_on, until = find_device("cuda" if gpu else device), end_time(minutes)
+        with use_threads(threads):
+            for step in _plan_steps(request, measured_on):
+                if not remeasure and _measured_before(read_rows(out), step.rows, measured_on):
                     continue
                 if time.monotonic() > until:
-                    print_note(f"{arguments.minutes:g} minutes are over; the same command goes on from here")
+                    print_note(f"{minutes:g} minutes are over; the same command goes on from here")
                     break
                 print_note(step.words)
-                write_rows(arguments.out, step.measure())
-    print(rows_as_text(read_rows(arguments.out)))
-    return 0
+                write_rows(out, step.measure())
+    rows = read_rows(out)
+    print(rows.to_json(orient="records", lines=True) if as_json else rows_as_text(rows))
 
 
 # --- what is measured -------------------------------------------------------------------------------------------------
 
 
-def _plan_steps(arguments: Namespace, device: torch.device) -> Iterator[Step]:
-    """Yield what the arguments ask for, one step after the other."""
-    if arguments.gpu:
-        yield from _plan_gpu(arguments, device)
-    elif arguments.kind == "latency":
-        settings = [
-            _make_setting(arguments, n, direction) for direction in arguments.directions for n in _parse_lengths(arguments)
-        ]
-        yield from _plan_latency(arguments, settings, device)
-    elif arguments.kind == "events":
-        yield from _plan_events(arguments, device)
+def _plan_steps(request: Request, device: torch.device) -> Iterator[Step]:
+    """Yield what is asked for, one step after the other."""
+    if request.gpu:
+        yield from _plan_gpu(request, device)
+    elif request.kind == "latency":
+        settings = [_make_setting(request, n, direction) for direction in request.directions for n in _parse_lengths(request)]
+        yield from _plan_latency(request, settings, device)
+    elif request.kind == "events":
+        yield from _plan_events(request, device)
     else:
-        yield _plan_training(arguments, device)
+        yield _plan_training(request, device)
 
 
-def _plan_latency(arguments: Namespace, settings: list[Setting], device: torch.device) -> Iterator[Step]:
+def _plan_latency(request: Request, settings: list[Setting], device: torch.device) -> Iterator[Step]:
     """One step a setting, or with `--interleave` one a direction."""
     groups = [[setting] for setting in settings]
-    if arguments.interleave:
-        groups = [[setting for setting in settings if setting.direction == direction] for direction in arguments.directions]
+    if request.interleave:
+        groups = [[setting for setting in settings if setting.direction == direction] for direction in request.directions]
     for group in groups:
-        systems = _systems_that_fit(arguments, max(group, key=Setting.score_matrix_bytes))
+        systems = _systems_that_fit(request, max(group, key=Setting.score_matrix_bytes))
         words = "\n".join(f"{setting.direction}, N = {setting.length}, {setting.batch} histories" for setting in group)
         rows = [{"system": system, "rows": which, **asdict(setting)} for setting in group for system in systems for which in ROWS]
-        yield Step(words, partial(measure_latency, group, device, systems, **_harness_options(arguments)), rows)
+        yield Step(words, partial(measure_latency, group, device, systems, **_harness_options(request)), rows)
 
 
-def _plan_gpu(arguments: Namespace, device: torch.device) -> Iterator[Step]:
+def _plan_gpu(request: Request, device: torch.device) -> Iterator[Step]:
     """One user; training steps of 2^18 events; compiled passes over as many."""
-    arguments.max_memory, arguments.interleave = 60.0, False
+    request.max_memory, request.interleave = 60.0, False
     one_user, compiled = (Setting(length=1_024, batch=batch, compiled=mode, dtype="bfloat16") for batch, mode in GPU_PASSES)
     settings = [one_user, replace(compiled, direction=BOTH, compiled=""), compiled]
-    yield from _plan_latency(arguments, settings, device)
+    yield from _plan_latency(request, settings, device)
 
 
-def _plan_events(arguments: Namespace, device: torch.device) -> Iterator[Step]:
-    systems = [name for name in arguments.systems or latency.SYSTEMS if name in events.causal_systems()]
-    for length in _parse_lengths(arguments):
-        setting = _make_setting(arguments, length)
+def _plan_events(request: Request, device: torch.device) -> Iterator[Step]:
+    systems = [name for name in request.systems or latency.SYSTEMS if name in events.causal_systems()]
+    for length in _parse_lengths(request):
+        setting = _make_setting(request, length)
         rows = [{"system": system, **asdict(setting), "direction": "event"} for system in systems]
-        measure = partial(events.measure_events, setting, device, systems, **_harness_options(arguments))
+        measure = partial(events.measure_events, setting, device, systems, **_harness_options(request))
         yield Step(f"one new event after {length}, {setting.batch} users", measure, rows)
 
 
-def _plan_training(arguments: Namespace, device: torch.device) -> Step:
+def _plan_training(request: Request, device: torch.device) -> Step:
     trainable = [name for name in models.names() if models.model_class(name).objective]
-    systems = arguments.systems or list(training.SYSTEMS)
+    systems = request.systems or list(training.SYSTEMS)
     if unknown := [name for name in systems if name not in trainable]:
         raise InputError(f"unknown model {unknown[0]!r}; known are {', '.join(trainable)}")
-    configs = [training.training_config(system, arguments.world, arguments.changes) for system in systems]
-    if arguments.kind == "memory":
-        measure = partial(training.measure_memory, configs, arguments.world, device)
-        return Step(f"memory of a training, world {arguments.world}", measure, [])
-    measure = partial(training.measure_training, configs, arguments.world, device, rounds=arguments.rounds)
-    return Step(f"steps of training, world {arguments.world}", measure, [])
+    configs = [training.training_config(system, request.world, request.changes) for system in systems]
+    if request.kind == "memory":
+        measure = partial(training.measure_memory, configs, request.world, device)
+        return Step(f"memory of a training, world {request.world}", measure, [])
+    measure = partial(training.measure_training, configs, request.world, device, rounds=request.rounds)
+    return Step(f"steps of training, world {request.world}", measure, [])
 
 
-def _make_setting(arguments: Namespace, length: int, direction: str = FORWARD) -> Setting:
+def _make_setting(request: Request, length: int, direction: str = FORWARD) -> Setting:
     return Setting(
-        length=length, batch=arguments.batch or max(1, BATCH_EVENTS // length), direction=direction, width=arguments.width,
-        k=arguments.k, n_subkeys=arguments.n_subkeys, heads=arguments.heads, dropout=arguments.dropout,
-        compiled=arguments.compile, dtype=arguments.precision,
+        length=length, batch=request.batch or max(1, BATCH_EVENTS // length), direction=direction, width=request.width,
+        k=request.k, n_subkeys=request.n_subkeys, heads=request.heads, dropout=request.dropout,
+        compiled=request.compile, dtype=request.precision,
     )  # fmt: skip
 
 
-def _parse_lengths(arguments: Namespace) -> list[int]:
-    return [int(length) for length in arguments.lengths or LENGTHS]
+def _parse_lengths(request: Request) -> list[int]:
+    return [int(length) for length in request.lengths]
 
 
-def _harness_options(arguments: Namespace) -> dict[str, Any]:
-    return {"rounds": arguments.rounds, "seconds": arguments.seconds}
+def _harness_options(request: Request) -> dict[str, Any]:
+    return {"rounds": request.rounds, "seconds": request.seconds}
 
 
-def _systems_that_fit(arguments: Namespace, largest: Setting) -> tuple[str, ...]:
+def _systems_that_fit(request: Request, largest: Setting) -> tuple[str, ...]:
     """Return the systems without those that would hold too large a matrix of scores."""
-    chosen, forms = tuple(arguments.systems or latency.SYSTEMS), latency.model_forms()
-    if largest.score_matrix_bytes() / 1e9 <= arguments.max_memory:
+    chosen, forms = tuple(request.systems or latency.SYSTEMS), latency.model_forms()
+    if largest.score_matrix_bytes() / 1e9 <= request.max_memory:
         return chosen
     fitting = tuple(name for name in chosen if forms[name][1].get("fused", True))
     if fitting != chosen:
@@ -192,22 +238,24 @@ def _systems_that_fit(arguments: Namespace, largest: Setting) -> tuple[str, ...]
     return fitting
 
 
-def _check_arguments(arguments: Namespace) -> None:
+def check_request(request: Request) -> None:
     """Raises InputError for what cannot be measured."""
-    of_passes = arguments.kind in ("latency", "events")
+    of_passes = request.kind in ("latency", "events")
     for what, names, allowed in (
-        ("system", (of_passes and arguments.systems) or [], latency.all_systems()),
-        ("direction", arguments.directions, latency.DIRECTIONS),
+        ("system", (of_passes and request.systems) or [], latency.all_systems()),
+        ("direction", request.directions, latency.DIRECTIONS),
     ):
         if unknown := [name for name in names if name not in allowed]:
             raise InputError(f"unknown {what} {unknown[0]!r}; known are {', '.join(allowed)}")
-    if not all(text.isdigit() and int(text) >= 2 for text in arguments.lengths or []):
-        raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(arguments.lengths)}")
-    if arguments.rounds < 1 or min(arguments.threads, arguments.batch) < 0:
+    if not all(text.isdigit() and int(text) >= 2 for text in request.lengths):
+        raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(request.lengths)}")
+    if request.rounds < 1 or min(request.threads, request.batch) < 0:
         raise InputError("--rounds must be at least 1, --threads and --batch at least 0")
-    if not (arguments.minutes >= 0 and arguments.max_memory >= 0 and arguments.seconds >= 0):
-        raise InputError("--minutes, --max-memory and --seconds must be 0 or more")
-    MemoryConfig(**{name: getattr(arguments, name) for name in ("width", "k", "n_subkeys", "heads", "dropout")})
+    if request.world not in training.WORLDS:
+        raise InputError(f"unknown world {request.world!r}; known are {', '.join(training.WORLDS)}")
+    if not (request.max_memory >= 0 and request.seconds >= 0):
+        raise InputError("--max-memory and --seconds must be 0 or more")
+    MemoryConfig(**{name: getattr(request, name) for name in ("width", "k", "n_subkeys", "heads", "dropout")})
 
 
 def _measured_before(rows: pd.DataFrame, expected: list[dict[str, object]], device: torch.device) -> bool:

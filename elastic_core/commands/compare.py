@@ -4,18 +4,22 @@ Prints A - B with its 95% interval and p, which count the noise of people and of
 that differ only in their seed, separated by commas. With one run of something that is trained, the noise of training is
 not counted, and nothing is claimed.
 
-  python -m elastic_core compare ml-100k-elastic ml-100k-sasrec
-  python -m elastic_core compare ml-100k-elastic ml-100k-sasrec --protocol pop100 --metric HR@10
-  python -m elastic_core compare ml-100k-elastic,ml-100k-elastic-seed1 ml-100k-sasrec,ml-100k-sasrec-seed1
+  elastic compare ml-100k-elastic ml-100k-sasrec
+  elastic compare ml-100k-elastic ml-100k-sasrec --protocol pop100 --metric HR@10
+  elastic compare ml-100k-elastic,ml-100k-elastic-seed1 ml-100k-sasrec,ml-100k-sasrec-seed1
 
 With --power: which difference so many people and seeds find four times out of five, and what a smaller one would take.
 """
 
-import argparse
+import json
+from dataclasses import asdict
+from typing import Annotated
 
 import numpy as np
+import typer
 
-from elastic_core.commands.arguments import add_options, find_run
+from elastic_core.commands.options import JsonOption, split_commas
+from elastic_core.commands.run_lookup import find_run
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES
 from elastic_core.results.compare import Comparison, claim_sentence, compare_runs, noise_of_comparison, numbers_text
@@ -24,23 +28,23 @@ from elastic_core.results.statistics import NoiseParts
 SHARES = (0.025, 0.05, 0.1)  # the paper's gain for its memory is the first
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, f"""
-        a RUN_A | words | a run folder or name; several seeds separated by commas
-        b RUN_B | words | the other
-        --protocol | text full | one of {", ".join(PROTOCOLS)}
-        --power | flag | also say which difference could have been found
-        --metric | text NDCG@10 | one of {", ".join(NAMES)}
-    """)  # fmt: skip
-
-
-def run(arguments: argparse.Namespace) -> int:
-    a, b = ([find_run(name) for name in side] for side in (arguments.a, arguments.b))
-    comparison = compare_runs(a, b, arguments.protocol, arguments.metric)
-    print(comparison_text(comparison, ", ".join(arguments.a), ", ".join(arguments.b)))
-    if arguments.power:
-        print(power_text(noise_of_comparison(a, b, arguments.protocol, arguments.metric), comparison.mean_b))
-    return 0
+def run_command(
+    run_a: Annotated[str, typer.Argument(metavar="RUN_A", help="A run folder or name; several seeds separated by commas.")],
+    run_b: Annotated[str, typer.Argument(metavar="RUN_B", help="The other.")],
+    protocol: Annotated[str, typer.Option(help=f"One of {', '.join(PROTOCOLS)}.")] = "full",
+    power: Annotated[bool, typer.Option("--power", help="Also say which difference could have been found.")] = False,
+    metric: Annotated[str, typer.Option(help=f"One of {', '.join(NAMES)}.")] = "NDCG@10",
+    as_json: JsonOption = False,
+) -> None:
+    a, b = ([find_run(name) for name in split_commas(side)] for side in (run_a, run_b))
+    comparison = compare_runs(a, b, protocol, metric)
+    if as_json:
+        known = {name: None if value != value else value for name, value in asdict(comparison).items()}  # NaN is no JSON
+        print(json.dumps({"a": run_a, "b": run_b, **known}))
+        return
+    print(comparison_text(comparison, run_a, run_b))
+    if power:
+        print(power_text(noise_of_comparison(a, b, protocol, metric), comparison.mean_b))
 
 
 def comparison_text(comparison: Comparison, a: str, b: str) -> str:

@@ -4,25 +4,24 @@ Settings and weights get the names that they have today, and settings that no lo
 the numbers in the weights stay as they are. If this version cannot have such a run, its folder stays as it is and the command
 says why.
 
-  python -m elastic_core convert local-mine
-  python -m elastic_core convert checkpoints/local-mine
-  python -m elastic_core convert checkpoints/local-*
+  elastic convert local-my-clicks-elastic
+  elastic convert checkpoints/local-mine
+  elastic convert checkpoints/local-*
 """
 
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Annotated
 
-from elastic_core.commands.arguments import CHECKPOINTS
+import typer
+
 from elastic_core.convert import convert_run
 from elastic_core.runs import CONFIG, run_folder
+from elastic_core.runs.checkpoints import CHECKPOINTS
 
 
-def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs in checkpoints/")
-
-
-def run(arguments: Namespace) -> int:
-    for name in arguments.runs:
+def run_command(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders, or names of runs in checkpoints/.")],
+) -> None:
+    for name in runs:
         folder = Path(name) if (Path(name) / CONFIG).is_file() else run_folder(CHECKPOINTS, name)
         print(f"{folder}: {'converted' if convert_run(folder) else 'up to date'}")
-    return 0

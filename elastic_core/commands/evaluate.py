@@ -11,21 +11,23 @@ events that are now to be predicted.
 The test split is scored once, when a training ends; then it is printed from the ranks the run keeps. --store is for a run that
 was tested before ranks were kept: it is scored again, its ranks are kept, and its log says so.
 
-  python -m elastic_core evaluate ml-100k-elastic
-  python -m elastic_core evaluate checkpoints/local-toy-elastic --split valid --protocols full --metrics NDCG@10,HR@10
-  python -m elastic_core evaluate ml-100k-elastic --json
-  python -m elastic_core evaluate ml-100k-elastic --last-events 0,1,2,5,20     if only so many events of everybody were known
-  python -m elastic_core evaluate checkpoints/local-old --store
+  elastic evaluate ml-100k-elastic
+  elastic evaluate checkpoints/local-toy-elastic --split valid --protocols full --metrics NDCG@10,HR@10
+  elastic evaluate ml-100k-elastic --json
+  elastic evaluate ml-100k-elastic --last-events 0,1,2,5,20     if only so many events of everybody were known
+  elastic evaluate checkpoints/local-old --store
 """
 
 import json
-from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Annotated, Literal, cast
 
 import torch
+import typer
 
-from elastic_core.commands.arguments import Loaded, add_options, find_run, load_run, print_note
+from elastic_core.commands.options import DeviceOption, JsonOption, RunArgument, split_commas
+from elastic_core.commands.run_lookup import Loaded, find_run, load_run, print_note
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES, drawn_people
 from elastic_core.core.histories import Split
@@ -42,77 +44,89 @@ MANY = 0.05  # share of targets from which equal times may make a number
 REASON = "no ranks were kept when it was tested"
 
 
-def configure(parser: ArgumentParser) -> None:
-    add_options(parser, f"""
-        run_name RUN | text | a run folder, or its name below checkpoints/
-        --split | text test | test or valid
-        --protocols | words {','.join(PROTOCOLS)} | comma-separated (default: {','.join(PROTOCOLS)})
-        --metrics | words (NDCG@10,HR@10,MRR@10) | of {','.join(NAMES)}
-        --device | text cpu | cpu, cuda or auto
-        --users | int 0 | with --split valid: so many, drawn by chance (default: everybody)
-        --last-events N,… | words | by the last N events of everybody alone, beside popularity
-        --json | flag | one JSON row per protocol and metric instead of the table
-        --store | flag | score a test again whose ranks were not kept, and keep them
-        --reason | text ({REASON}) | what the log says of why it was scored again (with --store)
-    """)  # fmt: skip
-
-
-def run(arguments: Namespace) -> int:
-    for name, known in [(n, NAMES) for n in arguments.metrics] + [(n, PROTOCOLS) for n in arguments.protocols]:
-        if name not in known:
-            raise InputError(f"unknown {'metric' if known is NAMES else 'protocol'} {name!r}; known are {', '.join(known)}")
-    if arguments.users < 0 or (arguments.users and arguments.split == "test"):
+def run_command(
+    run_name: RunArgument,
+    split: Annotated[Literal["test", "valid"], typer.Option(help="Whose last events are asked for.")] = "test",
+    protocols: Annotated[
+        str, typer.Option(metavar="NAME,…", help=f"Of {', '.join(PROTOCOLS)}; by default all.", show_default=False)
+    ] = ",".join(PROTOCOLS),
+    metrics: Annotated[str, typer.Option(metavar="NAME,…", help=f"Of {', '.join(NAMES)}.")] = "NDCG@10,HR@10,MRR@10",
+    device: DeviceOption = "cpu",
+    users: Annotated[int, typer.Option(metavar="N", help="With --split valid: so many, drawn by chance; 0: everybody.")] = 0,
+    last_events: Annotated[
+        str, typer.Option(metavar="N,…", help="By the last N events of everybody alone, beside popularity.", show_default=False)
+    ] = "",
+    as_json: JsonOption = False,
+    store: Annotated[bool, typer.Option("--store", help="Score a test again whose ranks were not kept, and keep them.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="With --store: what the log says of why.")] = REASON,
+) -> None:
+    run, loaded = find_run(run_name), None
+    chosen = parse_names(protocols, PROTOCOLS, "protocol")
+    chosen.sort(key=lambda protocol: protocol != run.protocol)  # first the one that fits
+    shown = parse_names(metrics, NAMES, "metric")
+    if users < 0 or (users and split == "test"):
         raise InputError("--users takes a number of people and goes with --split valid: a test is of everybody")
-    device, run, loaded = find_device(arguments.device), find_run(arguments.run_name), None
-    arguments.protocols = sorted(arguments.protocols, key=lambda protocol: protocol != run.protocol)  # first the one that fits
-    if arguments.last_events:
-        return known_a_little(arguments)
-    if arguments.store:
-        if arguments.split != "test":
+    if last_events:
+        if store or users or as_json:
+            raise InputError("--last-events is of everybody, and goes with neither --store nor --json")
+        print_short_histories(run_name, split, chosen[0], parse_lengths(last_events))
+        return
+    if store:
+        if split != "test":
             raise InputError("--store keeps the ranks of the test split, no other")
-        store_ranks(run, arguments.device, arguments.reason)
-    if arguments.split == "test" and run.has_report:
+        store_ranks(run, device, reason)
+    if split == "test" and run.has_report:
         report, times = run.report(), run.last("test").get("scored", 1)
-        report = replace(report, ranks={name: report.ranks[name] for name in arguments.protocols if name in report.ranks})
+        report = replace(report, ranks={name: report.ranks[name] for name in chosen if name in report.ranks})
         where = run.last("start").get("data", run.config.data.source)
         again = f" Its test was scored {times} times, as it went on after its end." if times > 1 else ""
         print_note(f"From the ranks that the run keeps of its test.{again}")
     else:
-        _, dataset, model = loaded = load_run(arguments.run_name, arguments.device)
-        users = drawn_people(dataset, arguments.users)
-        report = evaluate(model, dataset, arguments.split, arguments.protocols, device=device, users=users)
+        _, dataset, model = loaded = load_run(run_name, device)
+        some = drawn_people(dataset, users)
+        report = evaluate(model, dataset, split, chosen, device=find_device(device), users=some)
         where = dataset.label
-    print_note(f"{run.name} on {where} (data {report.data_hash}), {arguments.split}, {len(report.users):,} people")
+    print_note(f"{run.name} on {where} (data {report.data_hash}), {split}, {len(report.users):,} people")
     if run.keeps_seen:
         print_note("The protocol full-seen fits these data: people mostly choose again what they have seen.")
     if note := list_note(run.n_items()):
         print_note(f"Note: {note}.")
-    redrawn = under_random_ties(run, report, device, loaded)
-    if not arguments.json:
-        print(report_table(report, arguments.metrics, redrawn))
-        return 0
+    redrawn = under_random_ties(run, report, find_device(device), loaded)
+    if not as_json:
+        print(report_table(report, shown, redrawn))
+        return
     for ranked, more in ((report, {}), (redrawn, {"ties": "random"})):
         for row in ranked.rows() if ranked else ():
-            if row["metric"] in arguments.metrics:
+            if row["metric"] in shown:
                 print(json.dumps({"run": run.name, **more, **row}))
-    return 0
 
 
-def known_a_little(arguments: Namespace) -> int:
-    """Prints the score of every length that was asked for, and what it is over popularity."""
-    if wrong := [text for text in arguments.last_events if not text.isdecimal() or len(text) > 6]:
+def parse_names(typed: str, known: Sequence[str], what: str) -> list[str]:
+    """Names between commas. Raises InputError for one that is not `known`."""
+    names = split_commas(typed)
+    if unknown := [name for name in names if name not in known]:
+        raise InputError(f"unknown {what} {unknown[0]!r}; known are {', '.join(known)}")
+    return names
+
+
+def parse_lengths(typed: str) -> list[int]:
+    """`0,1,2` → [0, 1, 2]. Raises InputError for anything else."""
+    lengths = split_commas(typed)
+    if wrong := [text for text in lengths if not text.isdecimal() or len(text) > 6]:
         raise InputError(f"--last-events takes numbers of events such as 0,1,2, not {wrong[0]!r}")
-    if arguments.store or arguments.users or arguments.json:
-        raise InputError("--last-events is of everybody, and goes with neither --store nor --json")
-    run, dataset, model = load_run(arguments.run_name)
-    split, protocol, people = arguments.split, arguments.protocols[0], f"{dataset.histories.n_users:,} people"
+    return [int(text) for text in lengths]
+
+
+def print_short_histories(run_name: str, split: Split, protocol: str, lengths: list[int]) -> None:
+    """Print the score of every length that was asked for, and what it is over popularity."""
+    run, dataset, model = load_run(run_name)
+    people = f"{dataset.histories.n_users:,} people"
     print_note(f"{run.name} on {dataset.label}, {split}, {people}, {protocol}; after 0 events: what is popular")
     print(f"{'last events':<13}{'NDCG@10':>18}{'over popularity':>27}")
-    for each in score_short_histories(model, dataset, [int(text) for text in arguments.last_events], protocol, split=split):
+    for each in score_short_histories(model, dataset, lengths, protocol, split=split):
         score, beyond = each.score, each.over_popularity
         interval = f"({beyond.low:+.4f} to {beyond.high:+.4f})" if each.events else ""
         print(f"{each.events:<13}{score.mean:>9.4f} ± {1.96 * score.error:.4f}{beyond.mean:>+10.4f} {interval}")
-    return 0
 
 
 def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Loaded | None) -> Report | None:

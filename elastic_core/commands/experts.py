@@ -9,22 +9,24 @@ joined by commas (training seeds of one model), are judged together: every perso
 
 With --expert: its people, genres, what it pushes up and down, the effects of removing and of replacing it, its neighbours.
 
-  python -m elastic_core experts ml-100k-elastic
-  python -m elastic_core experts ml-100k-elastic --sort people_low --top 20
-  python -m elastic_core experts ml-100k-elastic --effects --csv
-  python -m elastic_core experts ml-100k-elastic-slots --knobs
-  python -m elastic_core experts ml-100k-elastic-slots,ml-100k-elastic-slots-seed1 --knobs
-  python -m elastic_core experts ml-100k-elastic --expert 145 --swap 50
+  elastic experts planted-elastic
+  elastic experts ml-100k-elastic --sort people_low --top 20
+  elastic experts ml-100k-elastic --effects --csv
+  elastic experts ml-100k-elastic-slots --knobs
+  elastic experts ml-100k-elastic-slots,ml-100k-elastic-slots-seed1 --knobs
+  elastic experts ml-100k-elastic --expert 145 --swap 50
 """
 
-import argparse
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
+import typer
 from pandas import DataFrame
 
-from elastic_core.commands.arguments import Loaded, add_options, load_run, print_note
+from elastic_core.commands.options import CsvOption, JsonOption
+from elastic_core.commands.run_lookup import Loaded, load_run, print_note
 from elastic_core.data.repeats import count_repeats
 from elastic_core.errors import InputError
 from elastic_core.memory.item_clusters import cluster_users
@@ -49,46 +51,47 @@ SHORT = {
 }  # fmt: skip
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, """
-        run_name RUN | text | a run folder, or its name below checkpoints/; with --knobs several
-        --expert N | int | one expert in full, counted from 0
-        --swap N | int | which expert to put in its place (default: a random used one)
-        --sort COLUMN | text load | largest first by this column
-        --top N | int 0 | only the first N rows (default: all)
-        --effects | flag | also remove every expert from its people and judge them
-        --knobs | flag | turn everybody's experts up and down, and lend them others
-        --csv | flag | the table as CSV
-    """)  # fmt: skip
-
-
-def run(arguments: argparse.Namespace) -> int:
-    if arguments.knobs:
-        names = arguments.run_name.split(",")
-        turned = [knobs.measure_knobs(_load_population(_with_experts(name))) for name in names]
-        print(frame_text(knobs.knob_table(turned), arguments.csv), end="")
-        return 0
-    loaded = _with_experts(arguments.run_name)
+def run_command(
+    run_name: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run folder, or its name below checkpoints/; with --knobs several.")
+    ],
+    expert: Annotated[int | None, typer.Option(metavar="N", help="One expert in full, counted from 0.")] = None,
+    swap: Annotated[
+        int | None, typer.Option(metavar="N", help="Which expert to put in its place (default: a random used one).")
+    ] = None,
+    sort: Annotated[str, typer.Option(metavar="COLUMN", help="Largest first by this column.")] = "load",
+    top: Annotated[int, typer.Option(metavar="N", help="Only the first N rows; 0: all.")] = 0,
+    effects: Annotated[bool, typer.Option("--effects", help="Also remove every expert from its people and judge them.")] = False,
+    turn_knobs: Annotated[
+        bool, typer.Option("--knobs", help="Turn everybody's experts up and down, and lend them others.")
+    ] = False,
+    csv: CsvOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    if turn_knobs:
+        turned = [knobs.measure_knobs(_load_population(_with_experts(name))) for name in run_name.split(",")]
+        print(frame_text(knobs.knob_table(turned), csv, as_json), end="")
+        return
+    loaded = _with_experts(run_name)
     of = _load_population(loaded)
     survey = overview.survey_experts(of)
-    if arguments.expert is not None:
-        for expert in (arguments.expert, arguments.swap or 0):
-            survey.place(expert)  # raises where there is none
-        print_expert(of, survey, arguments.expert, arguments.swap)
-        return 0
+    if expert is not None:
+        for number in (expert, swap or 0):
+            survey.place(number)  # raises where there is none
+        print_expert(of, survey, expert, swap)
+        return
     frame = overview.expert_table(survey)
-    if arguments.effects:
+    if effects:
         print_note("Removing every expert from its people.")
-        effects = ablation.remove_each(of)
+        removed = ablation.remove_each(of)
         named = {"low": "d_ndcg_low", "high": "d_ndcg_high"}
-        frame = frame.merge(effects.rename(columns=named).drop(columns="n"), on="expert", how="left")
-    if arguments.sort not in frame:
-        raise InputError(f"--sort must be one of {', '.join(frame.columns)}, not {arguments.sort!r}")
-    frame = frame.sort_values(arguments.sort, ascending=False, kind="stable")
-    print(frame_text(frame.head(arguments.top) if arguments.top > 0 else frame, arguments.csv), end="")
-    if not arguments.csv:
+        frame = frame.merge(removed.rename(columns=named).drop(columns="n"), on="expert", how="left")
+    if sort not in frame:
+        raise InputError(f"--sort must be one of {', '.join(frame.columns)}, not {sort!r}")
+    frame = frame.sort_values(sort, ascending=False, kind="stable")
+    print(frame_text(frame.head(top) if top > 0 else frame, csv, as_json), end="")
+    if not csv and not as_json:
         print_summary(loaded, survey)
-    return 0
 
 
 def _with_experts(name: str) -> Loaded:
@@ -102,7 +105,9 @@ def _load_population(loaded: Loaded) -> EvaluationContext:
     return EvaluationContext(loaded.model, loaded.dataset, route_users(loaded.model, loaded.dataset, "test"))
 
 
-def frame_text(frame: DataFrame, csv: bool) -> str:
+def frame_text(frame: DataFrame, csv: bool, as_json: bool) -> str:
+    if as_json:
+        return str(frame.to_json(orient="records", lines=True))
     return str(frame.to_csv(index=False)) if csv else table_text(frame) + "\n"
 
 

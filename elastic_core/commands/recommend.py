@@ -1,11 +1,12 @@
 """What a trained run recommends: to a person of its data, to all of them, or after a history that you give.
 
-  python -m elastic_core recommend ml-100k-elastic --user 42
-  python -m elastic_core recommend ml-100k-elastic --user 42 --edits="-12,x7,x9*2"
-  python -m elastic_core recommend ml-100k-elastic --history "50,181,172" --top 5
-  python -m elastic_core recommend ml-100k-elastic --titles "Star Wars; Empire Strikes Back; Fargo"
-  python -m elastic_core recommend ml-100k-elastic --all --out top.parquet
-  python -m elastic_core recommend ml-100k-elastic --all --out top.csv --top 20 --exclude 50,181 --only in-stock.txt
+  elastic recommend groceries-elastic-slots --user 42
+  elastic recommend local-my-clicks-elastic --user cust-075
+  elastic recommend ml-100k-elastic --user 42 --edits "-12,x7,x9*2"
+  elastic recommend ml-100k-elastic --history "50,181,172" --top 5
+  elastic recommend ml-100k-elastic --titles "Star Wars; Empire Strikes Back; Fargo"
+  elastic recommend ml-100k-elastic --all --out top.parquet
+  elastic recommend ml-100k-elastic --all --out top.csv --top 20 --exclude 50,181 --only in-stock.txt
 
 Raw ids are those of the data's own files, oldest first. A title may be cut short as long as only one item fits it. A history
 that you give needs nothing but the run's folder, wherever it lies.
@@ -20,17 +21,20 @@ people at a time and put in place when it is whole. From Python the same is `ela
 
 import csv
 import sys
-from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
+import typer
+from tqdm import tqdm
 
 from elastic_core import files
-from elastic_core.commands.arguments import add_options, find_run, load_run, open_items, print_note, split_commas
+from elastic_core.commands.options import CsvOption, JsonOption, RunArgument, split_commas
+from elastic_core.commands.run_lookup import find_run, load_run, open_items, print_note
 from elastic_core.data import Catalog, Dataset, load
 from elastic_core.data.item_features import find_items_by_title
 from elastic_core.errors import InputError
@@ -48,54 +52,102 @@ SHOWN = 8
 MOST_IDS = 2**28  # bytes of a file of ids
 
 
-def configure(parser: ArgumentParser) -> None:
-    add_options(parser, "run_name RUN | text | a run folder, or its name below checkpoints/")
-    user_options = parser.add_mutually_exclusive_group(required=True)
-    add_options(user_options, """
-        --user ID | text | a person's raw id
-        --history IDS | text | raw item ids, oldest first, separated by commas
-        --all | flag | everybody in the data, into a file (with --out)
-        --titles TITLES | text | titles or parts of them, oldest first, separated by semicolons
-    """)  # fmt: skip
-    add_options(parser, """
-        --top | int 10 | how many
-        --edits EDITS | text | with something changed, as -12,+50,x7,x9*2: without event 12, with item 50, without expert 7, …
-        --seen | flag | also recommend what is in the history (default: where people mostly choose such)
-        --unseen | flag | recommend nothing that is in the history
-        --csv | flag | CSV instead of the table
-        --out FILE | path | with --all: the file, .parquet or .csv
-        --before-test | flag | with --all: before the held-out item, as --user reads people
-        --exclude IDS | text | with --all: never suggest these items; ids with commas, or a file of one a line
-        --only IDS | text | with --all: suggest these items alone; ids with commas, or a file of one a line
-    """)  # fmt: skip
-
-
-def run(arguments: Namespace) -> int:
-    if arguments.top < 1:
-        raise InputError(f"--top must be at least 1, not {arguments.top}")
-    for_everybody = arguments.out or arguments.exclude or arguments.only is not None or arguments.before_test
-    if for_everybody and not arguments.all:
+def run_command(
+    run_name: RunArgument,
+    user: Annotated[str | None, typer.Option(metavar="ID", help="A person's raw id.")] = None,
+    history: Annotated[str | None, typer.Option(metavar="IDS", help="Raw item ids, oldest first, separated by commas.")] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="Everybody in the data, into a file (with --out).")] = False,
+    titles: Annotated[
+        str | None, typer.Option(metavar="TITLES", help="Titles or parts of them, oldest first, separated by semicolons.")
+    ] = None,
+    top: Annotated[int, typer.Option(metavar="N", help="How many.")] = 10,
+    edits: Annotated[
+        str,
+        typer.Option(
+            metavar="EDITS",
+            show_default=False,
+            help="With something changed, as -12,+50,x7,x9*2: without event 12, with item 50, without expert 7, …",
+        ),
+    ] = "",
+    seen: Annotated[
+        bool, typer.Option("--seen", help="Also what is in the history; by default where people mostly choose such.")
+    ] = False,
+    unseen: Annotated[bool, typer.Option("--unseen", help="Nothing that is in the history.")] = False,
+    as_csv: CsvOption = False,
+    as_json: JsonOption = False,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="With --all: the file, .parquet or .csv.")] = None,
+    before_test: Annotated[
+        bool, typer.Option("--before-test", help="With --all: before the held-out item, as --user reads people.")
+    ] = False,
+    exclude: Annotated[
+        str,
+        typer.Option(
+            metavar="IDS", help="With --all: never suggest these; ids with commas, or a file of one a line.", show_default=False
+        ),
+    ] = "",
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="IDS", help="With --all: suggest these alone; ids with commas, or a file of one a line."),
+    ] = None,
+) -> None:
+    if top < 1:
+        raise InputError(f"--top must be at least 1, not {top}")
+    if (user is not None) + (history is not None) + (titles is not None) + everybody != 1:
+        raise InputError("say whose list: one of --user, --history, --titles and --all")
+    if (out or exclude or only is not None or before_test) and not everybody:
         raise InputError("--out, --exclude, --only and --before-test go with --all")
-    if arguments.seen and arguments.unseen:
+    if seen and unseen:
         raise InputError("say either --seen or --unseen")
-    return write_everybody(arguments) if arguments.all else print_list(arguments)
+    keep_seen = True if seen else False if unseen else None
+    if not everybody:
+        model, data, items = read_history(run_name, user, history, titles)
+        print_list(run_name, model, data, items, top, edits, keep_seen, as_csv, as_json)
+    elif out is None:
+        raise InputError("--all needs a file to write: --out top.parquet or --out top.csv")
+    elif edits:
+        raise InputError("--edits is for one person or history, not for --all")
+    else:
+        write_everybody(run_name, out, top, keep_seen, before_test, exclude, only)
 
 
-def keeps_seen(arguments: Namespace, run: Run) -> bool:
+def keeps_seen(wanted: bool | None, run: Run) -> bool:
     """Whether lists hold items of the history, too: as was said, else as fits the run's data, which is told."""
-    if not (arguments.seen or arguments.unseen) and run.keeps_seen:
+    if wanted is None and run.keeps_seen:
         print_note("Lists hold seen items, too, as people mostly choose such (--unseen leaves them out).")
-    return not arguments.unseen and (arguments.seen or run.keeps_seen)
+    return run.keeps_seen if wanted is None else wanted
 
 
 # --- one list ------------------------------------------------------------------------------------------------------------
 
 
-def print_list(arguments: Namespace) -> int:
-    """Prints the list of one user, or after a history that was typed."""
-    model, data, history = read_history(arguments)
+def read_history(
+    run_name: str, user: str | None, typed_ids: str | None, typed_titles: str | None
+) -> tuple[Recommender, Dataset | Catalog, History]:
+    """The model, the data (of typed items the catalogue alone), and the history that the list follows."""
+    if user is not None:
+        _, dataset, model = load_run(run_name)
+        return model, dataset, user_history(dataset, dataset.user_number(user))
+    _, catalog, model = open_items(run_name)
+    items = items_by_id(catalog, typed_ids) if typed_ids is not None else items_by_title(catalog, typed_titles or "")
+    if not items:
+        raise InputError("the history is empty")
+    return model, catalog, History(np.array(items, dtype=np.int64))
+
+
+def print_list(
+    run_name: str,
+    model: Recommender,
+    data: Dataset | Catalog,
+    history: History,
+    top: int,
+    typed_edits: str,
+    seen: bool | None,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Print what the model recommends after a history with these edits."""
     catalog = data.catalog if isinstance(data, Dataset) else data
-    edits = parse_edits(arguments.edits or "")
+    edits = parse_edits(typed_edits)
     check_edits(edits, len(history.items), catalog.n_items, memory_size(model))
     edited = apply_edits(history.items, edits)
     history = history.edited(edited) if edits else history
@@ -103,28 +155,15 @@ def print_list(arguments: Namespace) -> int:
     recent = [catalog.title(item) for item in history.items[-SHOWN:].tolist()]
     print_note("after " + ", ".join(["…", *recent] if len(history.items) > SHOWN else recent))
 
-    keep_seen = keeps_seen(arguments, find_run(arguments.run_name))
-    table = rank_items(model, data, history, arguments.top, edit, keep_seen).table
+    table = rank_items(model, data, history, top, edit, keeps_seen(seen, find_run(run_name))).table
     table.insert(2, "id", [catalog.ids[item] for item in table["item"]])
     why = find_reasons(model, history, table["item"].tolist(), edit)
-    if arguments.csv:
+    if as_csv:
         print(with_reasons(table, why, catalog).to_csv(index=False), end="")
+    elif as_json:
+        print(with_reasons(table, why, catalog).to_json(orient="records", lines=True), end="")
     else:
         print_table(table, why, catalog)
-    return 0
-
-
-def read_history(arguments: Namespace) -> tuple[Recommender, Dataset | Catalog, History]:
-    """The model, the data (of typed items the catalogue alone), and the history that the list follows."""
-    if arguments.user is not None:
-        _, dataset, model = load_run(arguments.run_name)
-        return model, dataset, user_history(dataset, dataset.user_number(arguments.user))
-    _, catalog, model = open_items(arguments.run_name)
-    by_id = arguments.history is not None
-    items = items_by_id(catalog, arguments.history) if by_id else items_by_title(catalog, arguments.titles)
-    if not items:
-        raise InputError("the history is empty")
-    return model, catalog, History(np.array(items, dtype=np.int64))
 
 
 def with_reasons(table: pd.DataFrame, why: list[Reason] | None, catalog: Catalog) -> pd.DataFrame:
@@ -172,31 +211,28 @@ def item_by_title(catalog: Catalog, text: str) -> int:
 # --- everybody's lists ---------------------------------------------------------------------------------------------------
 
 
-def write_everybody(arguments: Namespace) -> int:
-    """Writes everybody's list into a file."""
-    if arguments.out is None:
-        raise InputError("--all needs a file to write: --out top.parquet or --out top.csv")
-    if arguments.edits:
-        raise InputError("--edits is for one person or history, not for --all")
-    run, catalog, model = open_items(arguments.run_name)
-    settings = run.config.data if arguments.before_test else replace(run.config.data, k_core=0)  # whoever can have a list
+def write_everybody(
+    run_name: str, out: Path, top: int, seen: bool | None, before_test: bool, typed_exclude: str, typed_only: str | None
+) -> None:
+    """Write everybody's list into a file."""
+    run, catalog, model = open_items(run_name)
+    settings = run.config.data if before_test else replace(run.config.data, k_core=0)  # whoever can have a list
     data = load(settings, print_note)
     counts = run_items.read_counts(run.path / run_items.FILE, run.path)
-    ranker = ItemRanker(model, catalog, lambda: data, counts, keeps_seen(arguments, run))
-    exclude = read_ids(arguments.exclude) if arguments.exclude else []
-    only = None if arguments.only is None else read_ids(arguments.only)
+    ranker = ItemRanker(model, catalog, lambda: data, counts, keeps_seen(seen, run))
+    exclude = read_ids(typed_exclude) if typed_exclude else []
+    only = None if typed_only is None else read_ids(typed_only)
     for option, ids in (("--exclude", exclude), ("--only", only or [])):
         if unknown := ranker.find_items(ids)[1]:
             print_note(f"Note: the run does not know {unknown:,} of the {len(ids):,} ids of {option}.")
-    chunks = ranker.recommend_chunks(k=arguments.top, exclude=exclude, only=only, before_test=arguments.before_test)
+    chunks = ranker.recommend_chunks(k=top, exclude=exclude, only=only, before_test=before_test)
     short = Counter[str]()  # lists with nothing in them, with less than was wanted, or without a history behind them
-    users = write_lists(arguments.out, count_short_lists(show_progress(chunks, data.histories.n_users), short))
-    print_note(f"{users:,} people's lists are in {arguments.out}")
+    users = write_lists(out, count_short_lists(show_progress(chunks, data.histories.n_users), short))
+    print_note(f"{users:,} people's lists are in {out}")
     for what, lists in short.items():
         print_note(f"Note: {lists:,} lists {what}.")
     if data.people_left_out:
         print_note(f"Note: {data.people_left_out:,} people have too few events for a history, and no list.")
-    return 0
 
 
 def count_short_lists(chunks: Iterator[Recommendations], short: Counter[str]) -> Iterator[Recommendations]:
@@ -214,13 +250,11 @@ def count_short_lists(chunks: Iterator[Recommendations], short: Counter[str]) ->
 
 
 def show_progress(chunks: Iterator[Recommendations], users: int) -> Iterator[Recommendations]:
-    """The same chunks, with a line on a terminal that says how many users are done."""
-    done = 0
-    for chunk in chunks:
-        yield chunk
-        done += len(chunk.users)
-        if sys.stderr.isatty():
-            print(f"\r{done:,} of {users:,} people", end="\n" if done >= users else "", file=sys.stderr, flush=True)
+    """The same chunks, with a bar on a terminal that shows how many users are done."""
+    with tqdm(total=users, unit=" people", disable=not sys.stderr.isatty()) as bar:
+        for chunk in chunks:
+            yield chunk
+            bar.update(len(chunk.users))
 
 
 def read_ids(typed: str) -> list[str]:

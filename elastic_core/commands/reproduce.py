@@ -6,24 +6,27 @@ were trained elsewhere. On a CPU each run has one thread, as the shipped ones ha
 epoch border when time is up, and the same command goes on from there. The ml-1m rows are made for a GPU (--device auto takes one
 where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core each, are not.
 
-  python -m elastic_core reproduce --list
-  python -m elastic_core reproduce --only planted
-  python -m elastic_core reproduce --only "ml-100k-*" --minutes 30
-  python -m elastic_core reproduce --only ml-1m-elastic --device auto
-  python -m elastic_core reproduce --add elsewhere/ml-1m-elastic
-  python -m elastic_core reproduce --table --protocol pop100
-  python -m elastic_core reproduce --readme
-  python -m elastic_core reproduce --grid gru4rec,lrurec --minutes 20
+  elastic reproduce --list
+  elastic reproduce --only planted
+  elastic reproduce --only "ml-100k-*" --minutes 30
+  elastic reproduce --only ml-1m-elastic --device auto
+  elastic reproduce --add elsewhere/ml-1m-elastic
+  elastic reproduce --table --protocol pop100
+  elastic reproduce --readme
+  elastic reproduce --grid gru4rec,lrurec --minutes 20
 
 With --grid every model gets the same few tries on MovieLens-100K. What validation said lies in checkpoints/tuning.csv, the runs
 beside it in tuning-… folders, which git ignores.
 """
 
 import time
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Annotated
 
-from elastic_core.commands.arguments import CHECKPOINTS, add_options, end_time, print_note
+import typer
+
+from elastic_core.commands.options import DeviceOption, end_time, split_commas
+from elastic_core.commands.run_lookup import print_note
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
@@ -33,59 +36,65 @@ from elastic_core.results.grid import FILE, read_outcomes, train_grid
 from elastic_core.results.markdown import rewrite_documents, run_tables
 from elastic_core.results.reproduce import PlannedRun, add_run, has_weights, planned_status, select_runs, train_planned
 from elastic_core.results.store import stored_runs
+from elastic_core.runs.checkpoints import CHECKPOINTS
 from elastic_core.runs.progress import Progress
 
 
-def configure(parser: ArgumentParser) -> None:
-    add_options(parser, f"""
-        --only PATTERN | text * | runs whose name fits or contains this (default: all)
-        --minutes | float 0 | stop after so many minutes (default: no limit)
-        --device | text auto | cpu, cuda or auto
-        --protocol | text full | of the table: all, {", ".join(PROTOCOLS)}
-        --root | path {CHECKPOINTS} | where the runs lie (default: checkpoints)
-    """)  # fmt: skip
-    add_options(parser.add_mutually_exclusive_group(), """
-        --list | flag | train nothing, show where every run stands
-        --table | flag | train nothing, print the table of what is finished
-        --readme | flag | train nothing, write the tables of README.md and RESULTS.md anew
-        --grid MODEL,… | words | train these models at every point of one small grid, and keep what validation said
-    """)  # fmt: skip
-    parser.add_argument(
-        "--add", nargs="+", type=Path, metavar="FOLDER", help="train nothing, add these finished runs to the tables"
-    )
+def run_command(
+    only: Annotated[str, typer.Option(metavar="PATTERN", help="Runs whose name fits or contains this.")] = "*",
+    minutes: Annotated[float, typer.Option(metavar="N", help="Stop after so many minutes; 0: no limit.")] = 0,
+    device: DeviceOption = "auto",
+    protocol: Annotated[str, typer.Option(help=f"Of the table: all, {', '.join(PROTOCOLS)}.")] = "full",
+    root: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where the runs lie (default: checkpoints).", show_default=False)
+    ] = CHECKPOINTS,
+    list_runs: Annotated[bool, typer.Option("--list", help="Train nothing, show where every run stands.")] = False,
+    table: Annotated[bool, typer.Option("--table", help="Train nothing, print the table of what is finished.")] = False,
+    readme: Annotated[
+        bool, typer.Option("--readme", help="Train nothing, write the tables of README.md and RESULTS.md anew.")
+    ] = False,
+    grid: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL,…", help="Train these models at every point of one small grid, and keep what validation said."
+        ),
+    ] = "",
+    add: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Train nothing, add this finished run to the tables. May be given again."),
+    ] = None,
+) -> None:
+    if protocol not in ("all", *PROTOCOLS):
+        raise InputError(f"unknown protocol {protocol!r}; known are all, {', '.join(PROTOCOLS)}")
+    if not minutes >= 0:
+        raise InputError(f"--minutes must be 0 or more, not {minutes:g}")
+    if list_runs + table + readme + bool(grid) + bool(add) > 1:
+        raise InputError("--list, --table, --readme, --grid and --add each go alone")
+    if grid:
+        train_grids(split_commas(grid), root, device, end_time(minutes))
+        return
+    chosen = select_runs(only)
+    if list_runs:
+        print("\n".join(f"{planned_status(row, root):<16}{row.name}" for row in chosen))
+    elif add:
+        print("\n".join(f"added: {add_run(folder, root).name}" for folder in add))
+    elif readme:
+        print("\n".join(f"written: {path}" for path in rewrite_documents(root)))
+    else:
+        if not table:
+            train_rows(chosen, only, root, str(find_device(device)), end_time(minutes))
+        print(run_tables(chosen, root, protocol))
 
 
-def run(arguments: Namespace) -> int:
-    if arguments.protocol not in ("all", *PROTOCOLS):
-        raise InputError(f"unknown protocol {arguments.protocol!r}; known are all, {', '.join(PROTOCOLS)}")
-    if not arguments.minutes >= 0:
-        raise InputError(f"--minutes must be 0 or more, not {arguments.minutes:g}")
-    if arguments.grid:
-        return _train_grids(arguments)
-    chosen = select_runs(arguments.only)
-    if arguments.list:
-        print("\n".join(f"{planned_status(row, arguments.root):<16}{row.name}" for row in chosen))
-        return 0
-    if arguments.add:
-        print("\n".join(f"added: {add_run(folder, arguments.root).name}" for folder in arguments.add))
-        return 0
-    if arguments.readme:
-        print("\n".join(f"written: {path}" for path in rewrite_documents(arguments.root)))
-        return 0
-    if not arguments.table:
-        _train_rows(chosen, arguments)
-    print(run_tables(chosen, arguments.root, arguments.protocol))
-    return 0
-
-
-def _train_rows(chosen: list[PlannedRun], arguments: Namespace) -> None:
-    at, device, loaded = end_time(arguments), str(find_device(arguments.device)), dict[str, Dataset]()
+def train_rows(chosen: list[PlannedRun], pattern: str, root: Path, device: str, at: float) -> None:
+    """Train what is not finished, until the time `at`."""
+    loaded = dict[str, Dataset]()
     if device == "cpu":
         one_thread_each()
     for row in chosen:
-        folder, stored = row.folder(arguments.root), stored_runs(arguments.root)
-        weights_missing = row.name == arguments.only and not has_weights(row, arguments.root)
-        stand = planned_status(row, arguments.root)
+        folder, stored = row.folder(root), stored_runs(root)
+        weights_missing = row.name == pattern and not has_weights(row, root)
+        stand = planned_status(row, root)
         if stand == "other settings" or (row.name in stored and not weights_missing):
             print_note(f"{row.name}: {stand}, left alone")
             continue
@@ -95,27 +104,26 @@ def _train_rows(chosen: list[PlannedRun], arguments: Namespace) -> None:
         if row.data not in loaded:
             loaded = {row.data: load(row.config.data, print_note)}  # one at a time in memory
         print_note(f"{row.name}: {'going on' if folder.exists() else 'starting'}")
-        if not train_planned(row, loaded[row.data], arguments.root, device, at, Progress(row.config.train)):
+        if not train_planned(row, loaded[row.data], root, device, at, Progress(row.config.train)):
             print_note(f"{row.name}: time is up, goes on next time")
             return
         if row.name not in stored:
-            add_run(folder, arguments.root)
+            add_run(folder, root)
 
 
-def _train_grids(arguments: Namespace) -> int:
-    """Trains models at every point of the grid and prints what is kept of them."""
-    for model in arguments.grid:
+def train_grids(names: list[str], root: Path, device_name: str, at: float) -> None:
+    """Train models at every point of the grid and print what is kept of them."""
+    for model in names:
         for point in GRID:
             grid_point(model, point)  # an unknown model is said before anything is trained
-    at, device = end_time(arguments), str(find_device(arguments.device))
-    dataset = load(grid_point(arguments.grid[0], next(iter(GRID))).data, print_note)
-    for model in arguments.grid:
+    device = str(find_device(device_name))
+    dataset = load(grid_point(names[0], next(iter(GRID))).data, print_note)
+    for model in names:
         print_note(f"{model}: {', '.join(GRID)}")
         progress = Progress(grid_point(model, next(iter(GRID))).train)
-        if not train_grid(model, dataset, arguments.root, device, at, progress):
+        if not train_grid(model, dataset, root, device, at, progress):
             print_note("time is up; the same command goes on from here")
             break
-    outcomes = read_outcomes(arguments.root / FILE)
-    for row in outcomes[outcomes["model"].isin(arguments.grid)].itertuples():
+    outcomes = read_outcomes(root / FILE)
+    for row in outcomes[outcomes["model"].isin(names)].itertuples():
         print(f"{row.model:<28}{row.point:<16}valid {row.valid:.4f}  epoch {row.best_epoch:>3} of {row.epochs}")
-    return 0

@@ -6,15 +6,17 @@ interests or of activity, each beside what it would be by chance. On the planted
 experts recover the planted interests, beside models in which keys or values are broken, and what the model remembers: its share
 of the oracle by how many events ago the interest of what came next last showed. That is told of a model without a memory, too.
 
-  python -m elastic_core routing ml-100k-elastic
-  python -m elastic_core routing planted-elastic
+  elastic routing planted-elastic
+  elastic routing ml-100k-elastic --split valid
 """
 
-import argparse
+from typing import Annotated
 
 import numpy as np
+import typer
 
-from elastic_core.commands.arguments import add_options, load_run
+from elastic_core.commands.options import RunArgument
+from elastic_core.commands.run_lookup import load_run
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
@@ -25,40 +27,33 @@ from elastic_core.memory.routing_metrics import measure_routing
 from elastic_core.models import Recommender
 from elastic_core.runs.ranks import evaluate
 
-SPLITS = ("test", "valid", "train")
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, """
-        run_name RUN | text | a run folder, or its name below checkpoints/
-        --split | test/valid/train test | whose histories
-    """)  # fmt: skip
-
-
-def run(arguments: argparse.Namespace) -> int:
-    loaded_run, dataset, model = load_run(arguments.run_name)
+def run_command(
+    run_name: RunArgument,
+    split: Annotated[Split, typer.Option(help="Whose histories.")] = "test",
+) -> None:
+    loaded_run, dataset, model = load_run(run_name)
     if not model.retrieves:
         if dataset.truth is None:
             raise InputError(f"{loaded_run.name} has no interest memory, so nothing is routed")
         print(f"{loaded_run.name} on {dataset.label} has no interest memory, so nothing is routed")
         _print_memory(model, dataset)
-        return 0
-    now = route_users(model, dataset, arguments.split)
+        return
+    now = route_users(model, dataset, split)
     low, high, chance = now.chance()
     busiest = np.argsort(-now.load)[:5]
     users, k = now.experts.shape
-    print(f"{loaded_run.name} on {dataset.label}, {arguments.split}, {users:,} people, {k} experts each")
+    print(f"{loaded_run.name} on {dataset.label}, {split}, {users:,} people, {k} experts each")
     print(f"experts used        {now.used:.1%} of {len(now.load)} (a random router: {chance:.1%})")
     print(f"load entropy        {now.entropy:.3f} of uniform; Gini {now.gini:.3f}")
     print(f"load, least - most  {now.load.min()} - {now.load.max()} people (a random router, 95%: {low[0]:.0f} - {high[-1]:.0f})")
     print(f"busiest             {', '.join(f'expert {e} ({now.load[e]} people)' for e in busiest)}")
     print(f"query spectrum      raw {_spectrum_text(now.raw_spectrum)}; as the keys see it {_spectrum_text(now.spectrum)}")
     print(f"raw query's first axis against log history length: |correlation| {now.length_correlation:.2f}")
-    _print_routing_metrics(model, dataset, arguments.split)
+    _print_routing_metrics(model, dataset, split)
     if dataset.truth is not None:
         _print_recovery(model, dataset)
         _print_memory(model, dataset)
-    return 0
 
 
 def _print_routing_metrics(model: Recommender, dataset: Dataset, split: Split) -> None:

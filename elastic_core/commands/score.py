@@ -3,29 +3,35 @@
 The file is CSV or Parquet with the columns user, item and rank (1 is best), ids as the data have them. Everybody's last event is
 the test, and the list must have been made before it. Differences to a run are paired over people.
 
-  python -m elastic_core score lists.csv --data ml-100k
-  python -m elastic_core score lists.csv --data ml-100k --against ml-100k-elastic,ml-100k-elastic-seed1
-  python -m elastic_core score top.parquet --data my-clicks.csv --columns user=visitor,item=page,time=at --json
+  elastic score lists.csv --data groceries
+  elastic score lists.csv --data ml-100k --against ml-100k-elastic,ml-100k-elastic-seed1
+  elastic score top.parquet --data my-clicks.csv --columns user=visitor,item=page,time=at --json
 
 What cannot be compared: sampled protocols, as lists tell nothing of drawn items, and cutoffs beyond the length of the lists. Nor
 does a file show whether the other library learned from the events that are held out here, or how its luck in training varies.
 """
 
 import json
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
+import typer
 
-from elastic_core.commands.arguments import (
-    add_file_options,
-    add_options,
-    add_preprocessing_options,
-    data_settings,
-    find_run,
-    print_note,
-)
 from elastic_core.commands.compare import comparison_text
+from elastic_core.commands.options import (
+    BasketsOption,
+    ColumnsOption,
+    DatesOption,
+    IncompleteOption,
+    JsonOption,
+    KCoreOption,
+    TiesOption,
+    TitlesOption,
+    data_settings,
+    split_commas,
+)
+from elastic_core.commands.run_lookup import find_run, print_note
 from elastic_core.data import load
 from elastic_core.data.repeats import fitting_protocol
 from elastic_core.errors import InputError
@@ -37,35 +43,37 @@ from elastic_core.runs.ranks import Report
 KINDS = ("NDCG", "HR", "MRR")
 
 
-def configure(parser: ArgumentParser) -> None:
-    add_options(parser, """
-        lists FILE | path | user, item and rank, as CSV or Parquet
-        --data SOURCE | text | a named source or a file of events, as the lists' ids have it
-        --against RUN | words | a run, or several seeds of one separated by commas
-        --json | flag | one JSON row per protocol and metric instead of the table
-    """)  # fmt: skip
-    add_file_options(parser)
-    add_preprocessing_options(parser)
-
-
-def run(arguments: Namespace) -> int:
-    runs = [find_run(name) for name in arguments.against or ()]
-    if not runs and not arguments.data:
+def run_command(
+    lists_file: Annotated[Path, typer.Argument(metavar="FILE", help="User, item and rank, as CSV or Parquet.")],
+    source: Annotated[
+        str, typer.Option("--data", metavar="SOURCE", help="A named source or a file of events, with the lists' ids.")
+    ] = "",
+    against: Annotated[str, typer.Option(metavar="RUN", help="A run, or several seeds of one separated by commas.")] = "",
+    columns: ColumnsOption = "",
+    dates: DatesOption = None,
+    titles: TitlesOption = "",
+    incomplete: IncompleteOption = None,
+    ties: TiesOption = None,
+    baskets: BasketsOption = None,
+    k_core: KCoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    runs = [find_run(name) for name in split_commas(against)]
+    if not runs and not source:
         raise InputError("say of which data the lists are: --data, or a run of the same data with --against")
-    config = DataConfig(source=arguments.data, **data_settings(arguments)) if arguments.data else runs[0].config.data
-    data = load(config, print_note)
-    lists = read_lists(read_table(arguments.lists), data)
+    settings = data_settings(columns, dates, titles, incomplete, ties, baskets, k_core)
+    data = load(DataConfig(source=source, **settings) if source else runs[0].config.data, print_note)
+    lists = read_lists(read_table(lists_file), data)
     for note in lists.notes:
         print_note(f"Note: {note}.")
     report = rank_lists(lists, data)
     for protocol in sorted(PROTOCOLS, key=lambda each: each != fitting_protocol(data)):
-        print_protocol(report, protocol, known_cutoffs(lists, data, protocol), arguments.json)
-        if runs and not arguments.json:
+        print_protocol(report, protocol, known_cutoffs(lists, data, protocol), as_json)
+        if runs and not as_json:
             comparison = compare_reports([report], [each.report() for each in runs], protocol, trained=(True, True))
-            print(comparison_text(comparison, arguments.lists.name, ", ".join(arguments.against)) + "\n")
-    if not arguments.json:
+            print(comparison_text(comparison, lists_file.name, against) + "\n")
+    if not as_json:
         print_note("The file does not show what the other library learned from; events from the test on must not be among it.")
-    return 0
 
 
 def read_table(path: Path) -> pd.DataFrame:

@@ -1,183 +1,83 @@
-"""The app for a whole class: several processes behind one address, because Python runs one process on one core.
+"""A trained run as a service over HTTP: lists after a history, and for users whose events are sent one by one.
 
-  python -m elastic_core serve                                   one process a core, at http://localhost:8501
-  python -m elastic_core serve --processes 2 --address 0.0.0.0   for others on the network
+  elastic serve ml-100k-elastic                         at http://localhost:8600, which says how to ask
+  elastic serve checkpoints/local-mine --port 9000 --states people.sqlite
+  elastic serve ml-100k-sasrec --address 0.0.0.0 --rate 100
 
-Needs haproxy (Debian, Ubuntu: `apt install haproxy`). Who comes first is sent to the process with the fewest visitors and stays
-there by a cookie, since a whole class may share one address. Classes, trainings, runs and uploads lie in `checkpoints/`, so all
-processes know them. A process that ends is started again; all of them end with this command, however it ends.
+What people did is kept in an SQLite file (default: RUN.people.sqlite in the folder one is in): it is on the disk before it is
+acknowledged, so that nothing is lost however the service ends. People of the data that the run learned from are known by their
+ids where the data are at hand. It knows no passwords: put it behind a proxy that does, or leave it on this machine.
+
+One process works on one core; several answer on ports of their own, each with its own file and its own people, or with
+`--states none` any. Needs `pip install "elastic-core[serve]"`.
 """
 
-import argparse
-import contextlib
-import ctypes
-import os
-import secrets
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
-import time
-import urllib.request
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
+from typing import Annotated
 
-import elastic_core
+import torch
+import typer
+
+from elastic_core.commands.options import RunArgument
+from elastic_core.commands.run_lookup import open_items, print_note
+from elastic_core.data import Dataset
+from elastic_core.data.source_catalog import is_available
+from elastic_core.data.sources import load
 from elastic_core.errors import InputError
-from elastic_core.services import public
+from elastic_core.recommendations import ItemRanker
+from elastic_core.runs import Run, items
+from elastic_core.serving.events import Events
+from elastic_core.serving.service import ListService
 
-HERE, MOST = "127.0.0.1", 64
-BEGINS, SHORT = 180.0, 5.0  # seconds that a start may take; who lives shorter than the second is not started again
-CONFIG = """global
-    maxconn 1000
-defaults
-    mode http
-    balance leastconn
-    timeout connect 5s
-    timeout client 60s
-    timeout server 180s
-    timeout tunnel 12h
-    timeout http-request 30s
-    option redispatch
-    retries 3
-    retry-on conn-failure empty-response
-frontend visitors
-    bind {address}:{port}
-    default_backend processes
-backend processes
-    cookie elastic_process insert indirect nocache httponly attr SameSite=Lax
-    option forwardfor
-    http-request disable-l7-retry unless METH_GET
-    option httpchk GET /_stcore/health
-    default-server check inter 2s fall 3 rise 1
-{servers}
-"""
+IN_MEMORY = "none"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    cores = os.cpu_count() or 1
-    parser.add_argument("--processes", type=int, default=cores, help=f"how many (default: one a core, here {cores})")
-    parser.add_argument("--address", default=HERE, help=f"to listen on (default: {HERE}; 0.0.0.0: the whole network)")
-    parser.add_argument("--port", type=int, default=8501, help="to listen on (default: 8501)")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Serves until it is interrupted or told to end. Raises InputError for what keeps it from beginning or going on."""
-    app = Path(elastic_core.__file__).resolve().parents[1] / "app.py"
-    if not 1 <= arguments.processes <= MOST:
-        raise InputError(f"--processes must be 1 to {MOST}, not {arguments.processes}")
-    if not app.is_file():
-        raise InputError(f"the app is served from its checkout, and there is no {app}")
-    proxy_path = find_proxy()
-    if proxy_path is None:
-        raise InputError("haproxy is not installed (Debian, Ubuntu: apt install haproxy); `streamlit run app.py` needs none")
-    _refuse_taken(arguments.address, arguments.port)
-    if warning := public.exposure_warning(arguments.address):
-        print(warning.replace("--server.address", "--address"), file=sys.stderr)
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, signal.default_int_handler)
-    ports = _free_ports(arguments.processes)
-    reached = "localhost" if arguments.address in (HERE, "0.0.0.0", "::") else arguments.address
-    with tempfile.TemporaryDirectory(prefix="serve-") as folder, contextlib.ExitStack() as running:
-        written = Path(folder, "haproxy.cfg")
-        servers = "\n".join(f"    server p{i} {HERE}:{each} cookie p{i}" for i, each in enumerate(ports))
-        listens = CONFIG.format(address=arguments.address, port=arguments.port, servers=servers)
-        written.write_text(listens, encoding="utf-8")
-        # One secret for all: a visitor whose process ended goes on with another.
-        own = {**os.environ, "STREAMLIT_SERVER_COOKIE_SECRET": secrets.token_hex(32)}
-        words = [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true", "--server.address", HERE]
-        children = list[_Child]()
-
-        def begin(words: list[str]) -> None:
-            children.append(_Child(words, app.parent, own))
-            running.callback(children[-1].end)
-
-        for port in ports:
-            begin([*words, "--server.port", str(port)])
-        _wait_until(lambda: all(_is_healthy(HERE, port) for port in ports), children)
-        begin([proxy_path, "-db", "-f", str(written)])
-        _wait_until(lambda: _is_healthy(reached, arguments.port), children)
-        many = "1 process" if len(ports) == 1 else f"{len(ports)} processes"
-        print(f"{many} at http://{reached}:{arguments.port}; Ctrl+C ends it", flush=True)
-        while True:
-            time.sleep(0.5)
-            for child in children:
-                child.check(again=True)
-
-
-def find_proxy() -> str | None:
-    """Where haproxy is; system folders are not always searched for other people than root."""
-    return shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
-
-
-class _Child:
-    """A process that ends with this one."""
-
-    def __init__(self, words: list[str], folder: Path, environment: dict[str, str]) -> None:
-        self.words, parent = words, os.getpid()
-        self._start = partial(
-            subprocess.Popen, words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            start_new_session=True, preexec_fn=lambda: _end_with(parent),
-        )  # fmt: skip
-        self.process, self.began = self._start(), time.monotonic()
-
-    def check(self, again: bool) -> None:
-        """Starts it anew if it has ended. Raises InputError if it hardly lived, or if it is not to be started `again`."""
-        if self.process.poll() is None:
-            return
-        name = "streamlit" if "streamlit" in self.words else Path(self.words[0]).name
-        if not again or time.monotonic() - self.began < SHORT:
-            raise InputError(f"{name} ended at once (exit status {self.process.returncode}); what it said stands above")
-        print(f"{name} ended (exit status {self.process.returncode}) and is started again", file=sys.stderr, flush=True)
-        self.process, self.began = self._start(), time.monotonic()
-
-    def end(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-
-def _end_with(parent: int) -> None:
-    """In a new process: the system ends it when its parent ends, by kill -9 too. Elsewhere than on Linux a kill -9 leaves it."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            os._exit(1)
-
-
-def _refuse_taken(address: str, port: int) -> None:
+def run_command(
+    run_name: RunArgument,
+    port: Annotated[int, typer.Option(metavar="PORT", help="Where it listens.")] = 8600,
+    address: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="0.0.0.0 for others on the network; by default this machine alone.")
+    ] = "127.0.0.1",
+    states: Annotated[
+        str, typer.Option(metavar="FILE", help=f"What people did, in SQLite; {IN_MEMORY} keeps it in memory alone.")
+    ] = "",
+    rate: Annotated[float, typer.Option(metavar="N", help="Requests a second of one address; 0: any.")] = 500,
+    max_batch: Annotated[int, typer.Option(metavar="N", help="Answer at most so many waiting requests at once.")] = 64,
+    without_data: Annotated[bool, typer.Option("--without-data", help="Do not read the data that the run learned from.")] = False,
+    threads: Annotated[int, typer.Option(metavar="N", help="Threads of a tensor operation.")] = 1,
+) -> None:
     try:
-        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as here:
-            here.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            here.bind((address, port))
-    except (OSError, OverflowError) as error:
-        raise InputError(f"{address}:{port} cannot be listened on ({getattr(error, 'strerror', None) or error})") from None
+        import uvicorn
+
+        from elastic_core.serving.app import Limits, create_app
+    except ImportError as error:
+        raise InputError(f'the service needs {error.name}: pip install "elastic-core[serve]"') from None
+    if not 0 < port < 2**16 or not 1 <= max_batch <= 1_024 or not 0 <= rate < 1e9:
+        raise InputError("--port lies in 1 to 65535, --max-batch in 1 to 1,024, and --rate is a number from 0 on")
+    if not 1 <= threads <= 1_024:
+        raise InputError("--threads must be a number from 1 on")
+    torch.set_num_threads(threads)
+    served, catalog, model = open_items(run_name)
+    counts = items.read_counts(served.path / items.FILE, served.path)
+    dataset = None if without_data else load_data(served)
+    ranker = ItemRanker(model, catalog, (lambda: dataset) if dataset else None, counts, served.keeps_seen)
+    path = None if states == IN_MEMORY else Path(states or f"{served.name}.people.sqlite")
+    service = ListService(ranker, Events(path, ListService.events_to_keep(ranker)), with_data=dataset is not None)
+    app = create_app(service, served.name, Limits(rate=rate, batch=max_batch))
+    where = "in memory alone" if path is None else f"in {path}"
+    print_note(f"{served.name} at http://{address}:{port}; what people do is kept {where}. Ctrl-C ends it.")
+    uvicorn.run(app, host=address, port=port, log_level="warning", access_log=False)
 
 
-def _free_ports(many: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server((HERE, 0))) for _ in range(many)]
-        return [each.getsockname()[1] for each in sockets]
-
-
-def _wait_until(ready: Callable[[], bool], children: "list[_Child]") -> None:
-    """Until `ready`, or InputError if a child ends before that or nothing answers."""
-    until = time.monotonic() + BEGINS
-    while not ready():
-        for child in children:
-            child.check(again=False)
-        if time.monotonic() > until:
-            raise InputError(f"nothing answers after {BEGINS:.0f} seconds")
-        time.sleep(0.2)
-
-
-def _is_healthy(host: str, port: int) -> bool:
-    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{host}:{port}/_stcore/health", timeout=2) as answer:
-        return bool(answer.status == 200)
-    return False
+def load_data(served: Run) -> Dataset | None:
+    """The data that the run learned from, where they are at hand and hold the same items; says so."""
+    if not is_available(served.config.data):
+        return None
+    try:
+        dataset = load(served.config.data)
+        served.check_data(dataset)
+    except InputError as error:
+        print_note(f"Without the data: {error}.")
+        return None
+    print_note(f"{dataset.histories.n_users:,} people of {dataset.label} are known by their ids.")
+    return dataset

@@ -4,76 +4,88 @@ Reads and describes the data, counts, trains a few systems twice for the same ti
 and, by the clock, all after a date; then writes one page of HTML that stands alone. Every sentence has its interval, and
 "not known" is an answer. Killed at any moment, the same command goes on; with more --minutes, with what is there.
 
-  python -m elastic_core study my-clicks.csv --minutes 30
-  python -m elastic_core study my-clicks.csv --columns user=visitor,item=page,time=at --minutes 30
-  python -m elastic_core study ml-100k --minutes 6 --split last
-  python -m elastic_core study planted --set planted.items=1280 --set planted.interests=64 --minutes 10
+  elastic study planted --minutes 30             a made-up world, whose answers are known
+  elastic study my-clicks.csv --minutes 30
+  elastic study my-clicks.csv --columns user=visitor,item=page,time=at --minutes 30
+  elastic study ml-100k --minutes 6 --split last
+  elastic study planted --set planted.items=1280 --set planted.interests=64 --minutes 10
 """
 
 import dataclasses
+import json
 import sys
 import time
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Annotated, Literal
 
 import torch
+import typer
 
-from elastic_core.commands.arguments import (
-    CHECKPOINTS,
-    add_file_options,
-    add_options,
-    add_preprocessing_options,
+from elastic_core.commands.options import (
+    BasketsOption,
+    ColumnsOption,
+    DatesOption,
+    IncompleteOption,
+    KCoreOption,
+    TiesOption,
+    TitlesOption,
+    data_config,
     data_settings,
-    print_note,
+    split_commas,
 )
+from elastic_core.commands.run_lookup import print_note
 from elastic_core.machine import keep_threads
-from elastic_core.recipes import STUDIED, recipe
-from elastic_core.run_config import DataConfig
+from elastic_core.recipes import STUDIED
+from elastic_core.runs.checkpoints import CHECKPOINTS
 from elastic_core.services.durations import format_clock, format_duration
 from elastic_core.study.asked import StudyAsked
 from elastic_core.study.conduct import PAGE, Study
-from elastic_core.study.plan import NOW, WAYS
+from elastic_core.study.plan import WAYS
 
 EVERY = 15.0  # seconds between two lines of progress where nobody watches
 
 
-def configure(parser: ArgumentParser) -> None:
-    add_options(parser, f"""
-        source SOURCE | text | a file or folder of your own, or a named source
-        --minutes | float 30 | for all of it
-        --clock | {"/".join(NOW)} processor | of the minutes: a busy machine stretches no processor time (of one thread)
-        --split | {"/".join(WAYS)}/both both | hold out the last event, all after a date, or both
-        --systems | words {",".join(STUDIED)} | some of {",".join(STUDIED)} (default: as the time allows)
-    """)  # fmt: skip
-    add_file_options(parser)
-    add_preprocessing_options(parser)
-    setting = "a setting of the data, such as planted.seed=1"
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=setting)
-    add_options(parser, "--out FOLDER | path | the study's folder (default: one below checkpoints/studies)")
-
-
-def run(arguments: Namespace) -> int:
-    ways = list(WAYS) if arguments.split == "both" else [arguments.split]
-    plain = {"data": dataclasses.asdict(data_config(arguments)), "minutes": arguments.minutes, "ways": ways}
-    request = StudyAsked.read(plain | {"labels": arguments.systems, "clock": arguments.clock})
-    folder = arguments.out or CHECKPOINTS / "studies" / request.name
+def run_command(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or folder of your own, or a named source.")],
+    minutes: Annotated[float, typer.Option(metavar="N", help="For all of it.")] = 30,
+    clock: Annotated[
+        Literal["wall", "processor"], typer.Option(help="Of the minutes; a busy machine stretches no processor time.")
+    ] = "processor",
+    split: Annotated[
+        Literal["last", "time", "both"], typer.Option(help="Hold out the last event, all after a date, or both.")
+    ] = "both",
+    systems: Annotated[
+        str, typer.Option(metavar="NAME,…", show_default=False, help=f"Some of {', '.join(STUDIED)}; by default as time allows.")
+    ] = "",
+    columns: ColumnsOption = "",
+    dates: DatesOption = None,
+    titles: TitlesOption = "",
+    incomplete: IncompleteOption = None,
+    ties: TiesOption = None,
+    baskets: BasketsOption = None,
+    k_core: KCoreOption = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the data, such as planted.seed=1.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The study's folder; by default one below checkpoints/studies.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON instead of sentences.")] = False,
+) -> None:
+    settings = data_settings(columns, dates, titles, incomplete, ties, baskets, k_core)
+    data = data_config(source, settings, [f"data.{change}" for change in changes or ()])
+    plain = {"data": dataclasses.asdict(data), "minutes": minutes, "ways": list(WAYS) if split == "both" else [split]}
+    labels = split_commas(systems) if systems else list(STUDIED)
+    request = StudyAsked.read(plain | {"labels": labels, "clock": clock})
+    folder = out or CHECKPOINTS / "studies" / request.name
     with keep_threads():
         if request.clock == "processor":  # it counts the time of all threads
             torch.set_num_threads(1)
         result = Study(request, folder, Progress()).conduct()
     if sys.stderr.isatty():
         print_note("")
-    print(study_text(result))
-    print(folder / PAGE)
-    return 0
-
-
-def data_config(arguments: Namespace) -> DataConfig:
-    """What the arguments ask to be read. A file is called by its full path, so that the study is found again from elsewhere."""
-    path = Path(arguments.source).expanduser()
-    source = str(path.resolve()) if path.exists() else arguments.source
-    settings = {f"data.{name}": value for name, value in {"source": source, **data_settings(arguments)}.items()}
-    return recipe("planted").replaced(settings).override(*(f"data.{setting}" for setting in arguments.set)).data
+    print(json.dumps(result) if as_json else study_text(result))
+    print_note(f"The page: {folder / PAGE}") if as_json else print(folder / PAGE)
 
 
 def study_text(result: dict[str, object]) -> str:

@@ -1,9 +1,9 @@
 """Train a model into a run folder, or go on with the one that is there.
 
-Start from a recipe (data, model and training settings that go together) or from a config.json, and change single
-settings with --set. The folder then holds config.json, model.safetensors (the best weights by validation NDCG@10),
-metrics.jsonl, items.csv, and resume.pt to go on from. Ctrl-C ends the training early and tests its best weights.
-Below torchrun several processes share every batch.
+Give a file of your own or a named source; the settings then follow from the size of the data. Or start from a recipe (data,
+model and training settings that go together) or from a config.json. Single settings change with --set. The folder then holds
+config.json, model.safetensors (the best weights by validation NDCG@10), metrics.jsonl, items.csv, and resume.pt to go on from.
+Ctrl-C ends the training early and tests its best weights. Below torchrun several processes share every batch.
 
 The same command again goes on where a training was interrupted or stopped. One that has ended goes on with a larger budget
 (--minutes, train.epochs, train.patience), as if it had had that from the start, bit for bit on a processor; its test is scored
@@ -11,83 +11,131 @@ again at the new end, and its log says that it was scored before. With --from a 
 of the same model; items that are new in the data start where their genres and titles put them. Without --recipe or --config it
 has that run's settings.
 
-  python -m elastic_core train --recipe toy
-  python -m elastic_core train --recipe ml-100k --model sasrec --out checkpoints/local-sasrec
-  python -m elastic_core train --recipe ml-100k --set model.k=16 --set train.seed=1 --minutes 5
-  python -m elastic_core train --recipe ml-100k --set data.source=my-ratings.csv --columns user=reader,item=book,time=read_at
-  python -m elastic_core train --config checkpoints/demo/ml-100k-elastic/config.json --device auto
-  python -m elastic_core train --from local-toy-elastic --set train.learning_rate=1e-4 --out checkpoints/local-finer
+  elastic train groceries --minutes 5
+  elastic train my-clicks.csv --minutes 5
+  elastic train my-ratings.csv --columns "user=reader,item=book,time=read at" --model sasrec
+  elastic train --recipe ml-100k --model sasrec --out checkpoints/local-sasrec
+  elastic train --recipe ml-100k --set model.k=16 --set train.seed=1 --minutes 5
+  elastic train --config checkpoints/demo/ml-100k-elastic/config.json --device auto
+  elastic train --from local-my-clicks-elastic --set train.learning_rate=1e-4 --out checkpoints/local-finer
 """
 
 import os
+import re
 import shutil
 import signal
-from argparse import ArgumentParser, Namespace
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Annotated, Any
 
 import torch
+import typer
 
 from elastic_core import files, models
-from elastic_core.commands.arguments import CHECKPOINTS, add_file_options, add_options, find_run, parse_columns, print_note
+from elastic_core.commands.options import (
+    BasketsOption,
+    ColumnsOption,
+    DatesOption,
+    IncompleteOption,
+    KCoreOption,
+    SetOption,
+    TiesOption,
+    TitlesOption,
+    data_config,
+    data_settings,
+)
+from elastic_core.commands.run_lookup import find_run, print_note
 from elastic_core.core.batches import ALONE, Alone
 from elastic_core.core.histories import Dataset
 from elastic_core.data.sources import load
 from elastic_core.errors import Elsewhere, InputError
 from elastic_core.machine import find_device, number_of_threads
-from elastic_core.recipes import DEFAULT, RECIPES, recipe
-from elastic_core.run_config import RunConfig
+from elastic_core.recipes import DEFAULT, RECIPES, recipe, settings_for
+from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import MOST_CONFIG, WEIGHTS, Run
+from elastic_core.runs.checkpoints import CHECKPOINTS
 from elastic_core.runs.progress import Progress, stop_on_signals
 from elastic_core.runs.training import settle_threads, train
 
-
-def configure(parser: ArgumentParser) -> None:
-    source = parser.add_mutually_exclusive_group()
-    add_options(source, f"""
-        --recipe NAME | text | one of {", ".join(RECIPES)}
-        --config FILE | path | a config.json, for example that of another run
-    """)  # fmt: skip
-    parser.add_argument("--from", metavar="RUN", dest="begin", help="begin with the weights of this run")
-    add_options(parser, f"--model NAME | text | with --recipe: one of {', '.join(models.names())} (default: elastic)")
-    parser.add_argument(
-        "--set", metavar="SECTION.KEY=VALUE", action="append", default=[], help="change a setting (repeatable), as in model.k=16"
-    )
-    add_file_options(parser)
-    add_options(parser, """
-        --out DIR | path | the run folder (default: checkpoints/local-RECIPE-MODEL)
-        --device | text | cpu, cuda or auto (default: what the recipe says, cpu)
-        --minutes | float | stop after so many minutes of training (default: no limit)
-        --threads | text auto | CPU threads, or auto: as the run had, or as measured at the start, OMP_NUM_THREADS if set
-    """)  # fmt: skip
+MINUTES = 5.0  # of a training on data of one's own
 
 
-def run(arguments: Namespace) -> int:
+def run_command(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file or folder of your own, or a named source.")] = "",
+    recipe_name: Annotated[str, typer.Option("--recipe", metavar="NAME", help=f"Or one of {', '.join(RECIPES)}.")] = "",
+    config_file: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Or a config.json, for example that of another run.")
+    ] = None,
+    begin_name: Annotated[str, typer.Option("--from", metavar="RUN", help="Begin with the weights of this run.")] = "",
+    model: Annotated[
+        str,
+        typer.Option(metavar="NAME", show_default=False, help=f"One of {', '.join(models.names())} (default: {DEFAULT})."),
+    ] = "",
+    changes: SetOption = None,
+    columns: ColumnsOption = "",
+    dates: DatesOption = None,
+    titles: TitlesOption = "",
+    incomplete: IncompleteOption = None,
+    ties: TiesOption = None,
+    baskets: BasketsOption = None,
+    k_core: KCoreOption = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The run folder; by default checkpoints/local-SOURCE-MODEL.")
+    ] = None,
+    device: Annotated[
+        str, typer.Option(metavar="DEVICE", help="cpu, cuda or auto; by default what the settings say, cpu.", show_default=False)
+    ] = "",
+    minutes: Annotated[
+        float | None,
+        typer.Option(metavar="N", help=f"Stop after so many minutes of training; by default {MINUTES:g}, of a recipe its own."),
+    ] = None,
+    threads: Annotated[
+        str, typer.Option(metavar="N", help="CPU threads, or auto: as the run had, OMP_NUM_THREADS, or as measured at the start.")
+    ] = "auto",
+) -> None:
+    given = [name for name, value in (("SOURCE", source), ("--recipe", recipe_name), ("--config", config_file)) if value]
+    if len(given) > 1:
+        raise InputError(f"say what to train once: {given[0]} or {given[1]}")
+    if not given and not begin_name:
+        raise InputError("say what to train: a file, a named source, --recipe, --config or --from (see: elastic train --help)")
+    if model and (config_file or not given):
+        raise InputError("--model goes with SOURCE or --recipe; a configuration already names its model")
+    settings = data_settings(columns, dates, titles, incomplete, ties, baskets, k_core)
     try:
         with _process_group() as ranks, stop_on_signals(signal.SIGINT, signal.SIGTERM) as stop:
-            begin = ranks.together(lambda: find_run(arguments.begin) if arguments.begin else None)
-            config = ranks.together(lambda: resolve_config(arguments, begin))
-            out = arguments.out or default_folder(arguments, config)
-            dataset = load_same_data(config, ranks)
+            begin = ranks.together(lambda: find_run(begin_name) if begin_name else None)
+            later = ranks.together(lambda: budget_settings(minutes, device))
+            if source:
+                own = [change for change in changes or () if change.startswith("data.")]
+                data = ranks.together(lambda: data_config(source, settings, own))
+                dataset = load_same_data(data, ranks)
+                sized = ranks.together(
+                    lambda: settings_for(model or DEFAULT, dataset, MINUTES, 0, "cpu").override(*changes or ())
+                )
+                config = ranks.together(lambda: sized.replaced(later))
+            else:
+                more = later | {f"data.{name}": value for name, value in settings.items()}
+                config = ranks.together(lambda: start_config(recipe_name, config_file, begin, model, changes or [], more))
+                dataset = load_same_data(config.data, ranks)
+            folder = out or CHECKPOINTS / default_name(source, recipe_name, config_file, begin_name, config.model.name)
             if begin is not None and not ranks.rank and begin.last("start").get("data_hash") != dataset.hash:
                 print_note(f"Note: {begin.name} learned from other data; where those hold this test's events, the test is none.")
             if ranks is ALONE and config.train.device == "cpu":
-                if arguments.threads != "auto":
-                    torch.set_num_threads(number_of_threads(arguments.threads))
-                elif chosen := settle_threads(config, dataset, Run(out)):
+                if threads != "auto":
+                    torch.set_num_threads(number_of_threads(threads))
+                elif chosen := settle_threads(config, dataset, Run(folder)):
                     print_note(f"{chosen} threads were quickest.")
-            fresh = not ranks.rank and not out.exists()
+            fresh = not ranks.rank and not folder.exists()
             try:
-                finished = train(config, dataset, out, Progress(config.train), stop, ranks, begin)
+                finished = train(config, dataset, folder, Progress(config.train), stop, ranks, begin)
             except InputError:
-                if fresh and out.exists() and not (out / WEIGHTS).exists():
-                    shutil.rmtree(out, ignore_errors=True)  # nothing was learned: leave no half of a run behind
+                if fresh and folder.exists() and not (folder / WEIGHTS).exists():
+                    shutil.rmtree(folder, ignore_errors=True)  # nothing was learned: leave no half of a run behind
                 raise
             if not ranks.rank:
                 print(finished.path)
     except Elsewhere:
-        return 2
-    return 0
+        raise typer.Exit(2) from None
 
 
 def _process_group() -> AbstractContextManager[Alone]:
@@ -99,12 +147,12 @@ def _process_group() -> AbstractContextManager[Alone]:
     return joined()
 
 
-def load_same_data(config: RunConfig, ranks: Alone) -> Dataset:
+def load_same_data(config: DataConfig, ranks: Alone) -> Dataset:
     """Rank 0 fetches what is not there, the others find it. Raises InputError if they find something else."""
     datasets: list[Dataset] = []
 
     def read() -> str:
-        datasets.append(load(config.data, print_note if not ranks.rank else None))
+        datasets.append(load(config, print_note if not ranks.rank else None))
         return datasets[0].hash
 
     def same() -> Dataset:
@@ -118,27 +166,23 @@ def load_same_data(config: RunConfig, ranks: Alone) -> Dataset:
     return ranks.together(same)
 
 
-def resolve_config(arguments: Namespace, begin: Run | None) -> RunConfig:
-    """The configuration that the arguments ask for."""
-    if arguments.model and not arguments.recipe:
-        raise InputError("--model goes with --recipe; a configuration already names its model")
-    if arguments.config:
-        config = read_config(arguments.config)
-    elif arguments.recipe:
-        config = recipe(arguments.recipe, arguments.model or DEFAULT)
-    elif begin is not None:
-        config = begin.config
+def budget_settings(minutes: float | None, device: str) -> dict[str, Any]:
+    """The settings of `train` that --minutes and --device change."""
+    settings = {"train.minutes": minutes, "train.device": str(find_device(device)) if device else None}
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def start_config(
+    recipe_name: str, config_file: Path | None, begin: Run | None, model: str, changes: list[str], more: dict[str, Any]
+) -> RunConfig:
+    """The configuration of a recipe, a file, or the run to begin with, with these changes."""
+    if config_file:
+        config = read_config(config_file)
+    elif recipe_name or begin is None:
+        config = recipe(recipe_name, model or DEFAULT)
     else:
-        raise InputError("say what to train: --recipe, --config or --from (see: python -m elastic_core train --help)")
-    changes = {
-        "train.minutes": arguments.minutes,
-        "train.device": find_device(arguments.device) if arguments.device else None,
-        "data.dates": arguments.dates or None,
-        "data.titles": arguments.titles or None,
-        "data.incomplete": arguments.incomplete or None,
-    }
-    config = config.override(*arguments.set, *(f"{name}={value}" for name, value in changes.items() if value is not None))
-    return config.replaced({"data.columns": parse_columns(arguments.columns)}) if arguments.columns else config
+        config = begin.config
+    return config.override(*changes).replaced(more)
 
 
 def read_config(path: Path) -> RunConfig:
@@ -159,10 +203,13 @@ def read_config(path: Path) -> RunConfig:
         raise InputError(f"{path}: {error}") from None
 
 
-def default_folder(arguments: Namespace, config: RunConfig) -> Path:
-    if arguments.begin and not (arguments.recipe or arguments.config):
-        return CHECKPOINTS / f"local-{Path(arguments.begin).name.removeprefix('local-')}-on"
-    start = arguments.recipe or (
-        arguments.config.stem if arguments.config.stem != "config" else arguments.config.resolve().parent.name
-    )
-    return CHECKPOINTS / f"local-{start.removeprefix('local-')}-{config.model.name}"
+def default_name(source: str, recipe_name: str, config_file: Path | None, begin_name: str, model: str) -> str:
+    """What a run folder is called, by what its settings come from: local-my-clicks-elastic."""
+    if begin_name and not (source or recipe_name or config_file):
+        return f"local-{Path(begin_name).name.removeprefix('local-')}-on"
+    start = recipe_name
+    if source:
+        start = re.sub(r"[^\w.-]+", "-", Path(source).name.split(".")[0]).strip("-") or "data"
+    elif config_file:
+        start = config_file.stem if config_file.stem != "config" else config_file.resolve().parent.name
+    return f"local-{start.removeprefix('local-')}-{model}"

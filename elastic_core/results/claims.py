@@ -213,7 +213,7 @@ def _command_for(missing: Sequence[tuple[DataSet, System]]) -> str:
     """What would run the first of these systems that is planned on its data."""
     missing_pairs = {(data_set.key, system) for data_set, system in missing}
     name = next((row.name for row in planned_runs() if (row.data, row.system) in missing_pairs), "")
-    return f'python -m elastic_core reproduce --only "{name}*"' if name else ""
+    return f'elastic reproduce --only "{name}*"' if name else ""
 
 
 def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, together: int, other: str) -> Finding:

@@ -119,7 +119,7 @@ class StoredRun(Run):
         raise self._no_folder()
 
     def _no_folder(self) -> InputError:
-        again = f"python -m elastic_core reproduce --only {self.name} makes them again"
+        again = f"elastic reproduce --only {self.name} makes them again"
         return InputError(f"the weights and items of {self.name} did not come along; {again}")
 
     def report(self) -> Report:

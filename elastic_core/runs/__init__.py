@@ -162,7 +162,7 @@ class Run:
         """
         if not self.has_report:
             raise InputError(
-                f"the run {self.name} keeps no ranks of its test; python -m elastic_core evaluate {self.path} --store keeps them"
+                f"the run {self.name} keeps no ranks of its test; elastic evaluate {self.path} --store keeps them"
             )
         return _read_report(self, files.file_stamp(self.path / ranks.FILE), files.file_stamp(self.path / EVENTS))
 

@@ -31,7 +31,7 @@ def shell_commands(run: Run) -> dict[str, str]:
     """For a shell, by what they do; a name of any letters stays one word."""
     folder, new = text.shell(run.place), text.shell(f"checkpoints/local-more-{run.name.removeprefix('local-')}")
     commands_by_use = {
-        "A web service: its first page says how to ask.": f"serve-model {folder}",
+        "A web service: its first page says how to ask.": f"serve {folder}",
         "Everybody’s next items, as a table:": f"recommend {folder} --all --out top.csv",
     }
     if model_class(run.config.model.name).objective:
@@ -39,7 +39,7 @@ def shell_commands(run: Run) -> dict[str, str]:
             "One file that runs without this project:": f"export {folder} --out model.pt2",
             "Learn on from it, with newer events and items:": f"train --from {folder} --set data.source=new.csv --out {new}",
         }
-    return {what: f"python -m elastic_core {command}" for what, command in commands_by_use.items()}
+    return {what: f"elastic {command}" for what, command in commands_by_use.items()}
 
 
 def show_model_usage(run: Run, data: Dataset | None = None, user: int = 0) -> None:

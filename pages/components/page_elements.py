@@ -48,7 +48,7 @@ def require_experts(context: Context, page_title: str) -> None:
     if reason := inspect.too_many(context.model):
         show_title(page_title)
         st.info(reason)
-        show_footer("python -m elastic_core evaluate", context.run.name)
+        show_footer("elastic evaluate", context.run.name)
         st.stop()
 
 

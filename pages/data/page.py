@@ -13,10 +13,10 @@ PARTS = {
     study.PART: study.show_study,
 }
 COMMANDS = {
-    "What is in it": "python -m elastic_core data",
-    "Bring your own": "python -m elastic_core data my-ratings.csv --columns user=reader,item=book,time=read_at",
-    "Plant a world": "python -m elastic_core routing planted-elastic",
-    study.PART: "python -m elastic_core study my-clicks.csv --minutes 30",
+    "What is in it": "elastic data",
+    "Bring your own": "elastic data my-ratings.csv --columns user=reader,item=book,time=read_at",
+    "Plant a world": "elastic routing planted-elastic",
+    study.PART: "elastic study my-clicks.csv --minutes 30",
 }
 
 st.title("What is in the data, and can I bring mine?")

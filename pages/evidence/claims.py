@@ -46,7 +46,7 @@ def show_claims() -> None:
             alt = f"{len(table)} findings with their numbers and runs"
             page_elements.show_table("lrn_findings", table, TEXT.chart_text("FINDINGS"), alt, height=220)
     if now is not None:
-        page_elements.show_footer("python -m elastic_core reproduce", "--table")
+        page_elements.show_footer("elastic reproduce", "--table")
 
 
 def show_claim(each: Verdict) -> None:

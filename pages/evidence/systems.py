@@ -84,7 +84,7 @@ def show_systems() -> None:
         command = ["compare", *runs] if other != ours else ["reproduce", "--table"]
         settings = {"data": data_set.key, "ours": ours_name}
         page_elements.show_footer(
-            f"python -m elastic_core {command[0]}", *command[1:], "--protocol", protocol, protocol=protocol, **settings
+            f"elastic {command[0]}", *command[1:], "--protocol", protocol, protocol=protocol, **settings
         )
 
 

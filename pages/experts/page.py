@@ -45,4 +45,4 @@ swap = st.session_state.get(knobs.SWAP)
 command = [] if chosen == EVERY else ["--expert", number]
 if chosen == TURN and swap is not None:
     command += ["--swap", swap]
-page_elements.show_footer("python -m elastic_core experts", now.run.name, *command, expert=number)
+page_elements.show_footer("elastic experts", now.run.name, *command, expert=number)

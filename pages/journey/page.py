@@ -90,7 +90,7 @@ if len(edited_person.items):
 else:
     list_place.info(TEXT("EMPTY"))
 page_elements.show_footer(
-    "python -m elastic_core recommend",
+    "elastic recommend",
     context.run.name,
     *views.command_words(context, edit_list, edited_person, n_events is None),
     *(["--seen"] if keep_seen else []),

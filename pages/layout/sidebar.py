@@ -124,7 +124,7 @@ def _open_requested_run(runs: dict[str, Run], requested: str | None) -> tuple[Op
         if fault is not None:
             problems.append(f"The run {quote_code(fault.name)} cannot be shown: {escape_markdown(fault.reason)}.")
         elif wanted in [run.name for run in cache.ranked_runs(page_context.RUNS)]:
-            again = f"`python -m elastic_core reproduce --only {wanted}` trains it again."
+            again = f"`elastic reproduce --only {wanted}` trains it again."
             problems.append(f"The weights of the run {quote_code(wanted)} did not come along. {again}")
         else:
             problems.append(f"There is no run called {quote_code(wanted)} here.")

@@ -85,4 +85,4 @@ part = choose_without_label("Part of the page", PARTS, "mth_part")
     "Words and metrics": show_glossary,
     "Limits and sources": show_limits,
 }[part]()
-page_elements.show_footer("python -m elastic_core reproduce --table --only ml-100k", part=part)
+page_elements.show_footer("elastic reproduce --table --only ml-100k", part=part)

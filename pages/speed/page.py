@@ -87,5 +87,5 @@ with answer:
     {READING: reading_a_history, EVENT: one_new_event, CALCULATOR: calculator.show_calculator}[part]()
 command = "events --batch 8 --threads 1" if part == EVENT else "latency --directions forward --threads 1"
 page_elements.show_footer(
-    f"nice python -m elastic_core bench {command}", source=st.session_state.get("spd_source", SOURCES[0]), view=part
+    f"nice elastic bench {command}", source=st.session_state.get("spd_source", SOURCES[0]), view=part
 )

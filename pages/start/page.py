@@ -222,7 +222,7 @@ show_links()
 page_elements.remember_table("history", inspect.history_table(now.dataset, start.history, start.n_events))
 page_elements.remember_table("suggestions", change.table)
 page_elements.show_footer(
-    "python -m elastic_core recommend", now.run.name, f"--user={now.dataset.histories.user_ids[now.user]}",
+    "elastic recommend", now.run.name, f"--user={now.dataset.histories.user_ids[now.user]}",
     *(["--seen"] if keep_seen else []),
     *([f"--edits={format_edits(edit_list)}"] if edit_list else []),
 )  # fmt: skip

@@ -148,6 +148,6 @@ show_chosen_expert()
 doubts = PARTS[choose_one("More", list(PARTS), key="trf_part")]()
 page_elements.show_confidence_notes([*sentences.usage_notes(main), *(doubts or ())])
 page_elements.show_footer(
-    "python -m elastic_core routing", context.run.name, *(["--split", split] if split != "test" else []),
+    "elastic routing", context.run.name, *(["--split", split] if split != "test" else []),
     trf_split=split, trf_group=group, trf_measure=measure, trf_order=order,
 )  # fmt: skip

@@ -36,7 +36,7 @@ else:
     alt = f"The last {len(table)} events of person {now.user + 1}, by genre."
     page_elements.show_chart("diary_strip", figure, table, TEXT.chart_text("STRIP"), alt)
 page_elements.show_confidence_notes([TEXT("SURE")])
-page_elements.show_footer("python -m elastic_core recommend", f"checkpoints/{now.run.name}", "--user", now.user, diary_last=last)
+page_elements.show_footer("elastic recommend", f"checkpoints/{now.run.name}", "--user", now.user, diary_last=last)
 '''
 WORDS = """What the Diary page says, by name. How this file is read: pages/components/page_text.py.
 

@@ -186,7 +186,7 @@ def test_a_run_whose_weights_did_not_come_along_says_how_to_make_it_again(app_ru
     copy_stored(app_runs, "ml-100k-fpmc-seed1")
     app = opened(run="ml-100k-fpmc-seed1")
     assert app.selectbox(key="run").value == "tiny"
-    assert "`python -m elastic_core reproduce --only ml-100k-fpmc-seed1` trains it again" in app.warning[0].value
+    assert "`elastic reproduce --only ml-100k-fpmc-seed1` trains it again" in app.warning[0].value
 
 
 def test_data_that_cannot_be_had_is_said_once(opened: Open, app_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_reproduce_gives_what_the_screen_shows(
     for address in (*edited, {"start_ranked": "everything"}, {"start_ranked": "what is new to them"}):
         app = opened("", run="tiny", user="4", **address)
         command = next(block.value for block in app.code if block.language == "bash")
-        assert main([*shlex.split(command)[3:], "--csv"]) == 0
+        assert main([*shlex.split(command)[1:], "--csv"]) == 0
         table = pd.read_csv(io.StringIO(capsys.readouterr().out))
         assert table["item"].tolist() == app.session_state["view_tables"]["suggestions"]["item"].tolist(), command
         shown.add(command)

@@ -202,7 +202,7 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     said = texts(at.caption)
     assert "0.2000 (0.1000 to 0.3000)" in said and "too many items" in said and "A random order: 0.0100" in said
     place = f"checkpoints/{job.run.name}"
-    assert f"serve-model {place}" in texts(at.code) and f"open_run({place!r})" in texts(at.code)
+    assert f"elastic serve {place}" in texts(at.code) and f"open_run({place!r})" in texts(at.code)
     assert "Open this run" in [b.label for b in at.button], "the person on the left is of other data"
     well(at.button(key=f"train_again_{job.id}").click().run())
     assert [j.config.train.seed for j in Trainings(root).list_jobs()] == [0, 1]
@@ -226,7 +226,7 @@ def test_a_model_is_used_by_lines_that_run_as_they_stand(
     for command in model_usage.shell_commands(run).values():
         assert command in shown
     assert (
-        main(model_usage.shell_commands(run)["Everybody’s next items, as a table:"].split()[3:]) == 0
+        main(model_usage.shell_commands(run)["Everybody’s next items, as a table:"].split()[1:]) == 0
         and Path("top.csv").is_file()
     )
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from pyarrow import feather, parquet
 
-from elastic_core.commands.arguments import parse_columns, split_commas
+from elastic_core.commands.options import parse_columns, split_commas
 from elastic_core.data.reading import Table, read_interactions
 from elastic_core.data.reading.archives import Upload
 from elastic_core.errors import InputError

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from elastic_core.commands.arguments import parse_columns, split_commas
+from elastic_core.commands.options import parse_columns, split_commas
 from elastic_core.data.reading import Table, read_interactions
 from elastic_core.data.reading.archives import Upload
 from elastic_core.errors import InputError

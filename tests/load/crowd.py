@@ -163,7 +163,7 @@ def server(app: Path, log: Path, keep: int = 120, processes: int = 1) -> Iterato
         port = free.getsockname()[1]
     words = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true", "--server.port", str(port)]
     if processes > 1:
-        words = [sys.executable, "-m", "elastic_core", "serve", "--processes", str(processes), "--port", str(port)]
+        words = [sys.executable, "-m", "elastic_core", "serve-class", "--processes", str(processes), "--port", str(port)]
     own = {**os.environ, "STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL": str(keep)}
     address = f"http://127.0.0.1:{port}"
     with log.open("wb") as out, subprocess.Popen(words, cwd=app, stdout=out, stderr=out, env=own) as running:

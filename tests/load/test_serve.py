@@ -18,7 +18,7 @@ from crowd import family
 from forked import free_port
 from visitor import Visitor
 
-from elastic_core.commands import main, serve
+from elastic_core.commands import main, serve_class
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = """
@@ -27,7 +27,7 @@ import streamlit as st
 st.number_input("Process", value=os.getpid(), key="process")
 st.button("Again", key="again")
 """
-needs_proxy = pytest.mark.skipif(not serve.find_proxy(), reason="haproxy is not installed")
+needs_proxy = pytest.mark.skipif(not serve_class.find_proxy(), reason="haproxy is not installed")
 
 
 def within(seconds: float, holds: Callable[[], bool]) -> bool:
@@ -51,7 +51,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     shutil.copytree(ROOT / "elastic_core", tmp_path / "elastic_core", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "app.py").write_text(APP)
     port = free_port()
-    words = [sys.executable, "-m", "elastic_core", "serve", "--processes", "2", "--port", str(port)]
+    words = [sys.executable, "-m", "elastic_core", "serve-class", "--processes", "2", "--port", str(port)]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
         started = [running.pid]
         try:
@@ -89,7 +89,7 @@ def test_visitors_are_spread_and_stay_and_no_process_is_left(served: tuple[str, 
     met = visits(address)
     first, second = set(met)
     assert met.count(first) == met.count(second) == 3 and {first, second} < set(family(running.pid))
-    time.sleep(serve.SHORT)
+    time.sleep(serve_class.SHORT)
     os.kill(first, signal.SIGKILL)
     again = visits(address)
     assert first not in again and second in again, "who comes is served by the other, or by the one that took its place"
@@ -102,11 +102,11 @@ def test_what_it_cannot_do_it_says_in_one_sentence(capsys: pytest.CaptureFixture
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr(serve, "find_proxy", lambda: "/bin/true")
-        assert main(["serve", "--port", str(taken.getsockname()[1])]) == 2
+        monkeypatch.setattr(serve_class, "find_proxy", lambda: "/bin/true")
+        assert main(["serve-class", "--port", str(taken.getsockname()[1])]) == 2
     assert "cannot be listened on" in capsys.readouterr().err
-    assert main(["serve", "--processes", "0"]) == 2 and "must be 1 to" in capsys.readouterr().err
-    monkeypatch.setattr(serve, "find_proxy", lambda: None)
-    assert main(["serve"]) == 2
+    assert main(["serve-class", "--processes", "0"]) == 2 and "must be 1 to" in capsys.readouterr().err
+    monkeypatch.setattr(serve_class, "find_proxy", lambda: None)
+    assert main(["serve-class"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "haproxy is not installed" in said

@@ -31,7 +31,7 @@ WRITTEN = ((README, readme_tables), (RESULTS, results_tables))
 @pytest.mark.parametrize(("text", "tables"), WRITTEN, ids=["README", "RESULTS"])
 def test_the_result_tables_are_written_from_the_runs(text: str, tables: Callable[[Path], str]) -> None:
     written = text[text.index(BEGIN) : text.index(END) + len(END)]
-    assert written == tables(ROOT / "checkpoints"), "python -m elastic_core reproduce --readme writes what should stand there"
+    assert written == tables(ROOT / "checkpoints"), "elastic reproduce --readme writes what should stand there"
     assert text.count(BEGIN) == text.count(END) == 1
 
 

@@ -26,7 +26,7 @@ def speed_verdict(checkpoints: Path) -> Verdict:
         where = f"On a graphics card ({card['device']}, {card['length']} events)"
         sentence = f"{where} a training step takes ELASTIC {card['step']} times as long."
         findings.append(Finding("no" if float(card["step"]) > 1 else "yes", sentence, n=1))
-    command = "" if findings else "nice python -m elastic_core bench --directions forward --threads 1"
+    command = "" if findings else "nice elastic bench --directions forward --threads 1"
     absent = "" if findings else "No benchmark rows came along."
     change = "Another machine, batch, d or k."
     return Verdict("speed", "ELASTIC is faster than SASRec.", tuple(findings), change, "speed", command, absent, note)
