@@ -187,6 +187,26 @@ def check_edits(edits: Sequence[Edit], n_events: int, n_items: int, n_experts: i
             raise InputError(f"an expert can count 0 to {LARGEST_FACTOR:g} times as much, not {edit.factor:g}")
 
 
+# --- a history in the person's place --------------------------------------------------------------------------------------
+
+
+def replace_history(items: Sequence[int], n_own: int) -> Edits:
+    """Only these items are read, none of the person's `n_own` events. They come first, so that something is left all the time."""
+    return Add(tuple(items)), Remove(1, n_own)
+
+
+def own_items(edits: Edits, n_own: int) -> tuple[int, ...]:
+    """The items of a list that begins with `replace_history`; none of any other."""
+    if len(edits) > 1 and isinstance(edits[0], Add) and edits[1] == Remove(1, n_own):
+        return edits[0].items
+    return ()
+
+
+def undo_edit(edits: Edits, n_own: int) -> Edits:
+    """The list without its last edit; to replace a history is one edit, although it takes two."""
+    return () if len(edits) == 2 and own_items(edits, n_own) else edits[:-1]
+
+
 # --- buttons that go both ways --------------------------------------------------------------------------------------------
 
 

@@ -71,8 +71,9 @@ def apply_user_edits(context: Context, edit_list: Edits, n_events: int | None = 
 
 def undo_buttons(edit_list: Edits, prefix: str) -> None:
     """Take back the last edit, or all of them. `prefix` of the buttons' keys is the screen's."""
-    held = not edit_list or page_context.is_locked(PARAMETER)
-    place_button("Undo", f"{prefix}_undo", set_edits, edit_list[:-1], icon="undo", disabled=held)
+    held, context = not edit_list or page_context.is_locked(PARAMETER), page_context.require_context()
+    before = edit_lists.undo_edit(edit_list, int(context.dataset.readable()[context.user]))
+    place_button("Undo", f"{prefix}_undo", set_edits, before, icon="undo", disabled=held)
     place_button("Reset", f"{prefix}_reset", set_edits, (), icon="restart_alt", disabled=held)
 
 

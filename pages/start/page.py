@@ -2,7 +2,17 @@
 
 import streamlit as st
 
-from elastic_core.services.edits import Add, Remove, Silence, format_edits, toggle_event, toggle_expert
+from elastic_core.data import Dataset
+from elastic_core.services.edits import (
+    Add,
+    Remove,
+    Silence,
+    format_edits,
+    own_items,
+    replace_history,
+    toggle_event,
+    toggle_expert,
+)
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.attribution import Agreement
 from elastic_core.services.person.edited_history import event_rows
@@ -10,12 +20,13 @@ from elastic_core.services.person.model_trace import SHOWN
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.train import run_table
 from pages.components import cache, edits, page_context, page_elements, page_text, user_cards
-from pages.components.cache import OpenRun, cached_data
+from pages.components.cache import OpenRun, cached_data, cached_resource
 from pages.components.controls import place_button
 from pages.start import strip
 
 TEXT = page_text.load_page_text(__file__)
-MOST_CHOSEN = 10  # products of a visitor's own history
+OWN_ITEMS = "start_yours_items"  # the box for a visitor's own history
+MOST_CHOSEN, MOST_OFFERED = 10, 5_000  # items of it, and items that it offers, those that most people chose first
 PEOPLE = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
 LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
@@ -28,6 +39,12 @@ LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
 def share_agreement(of: OpenRun, people: int, keep_seen: bool) -> Agreement | None:
     """Do shares say what a removal does?"""
     return attribution.share_agreement(of.model, of.dataset, people, keep_seen)
+
+
+@cached_resource(4)
+def popular_items(data: Dataset) -> list[int]:
+    """The items that a visitor may choose, the most frequent first."""
+    return (data.all_counts()[1:].argsort(kind="stable")[::-1][:MOST_OFFERED] + 1).tolist()
 
 
 def toggle_edit(what: str, number: int) -> None:
@@ -45,20 +62,43 @@ def toggle_edit(what: str, number: int) -> None:
 
 
 def show_opening() -> None:
-    retrieved, values = start.retrieved, {"one": words.one, "many": words.many, "size": f"{now.dataset.catalog.n_items:,}"}
-    about = {"person": now.user + 1, "did": words.did, "many": words.many}
-    if now.dataset.in_baskets:
-        lead = TEXT("lead basket", events=f"{start.n_events:,}", **about)
+    """What this is, in one sentence; then whom it is about, and how their experts are found."""
+    retrieved, own = start.retrieved, own_items(edit_list, int(now.dataset.readable()[now.user]))
+    values = {"one": words.one, "many": words.many, "did": words.did, "person": now.user + 1}
+    if own:
+        whom = TEXT("whom own", count=len(own), many=words.one if len(own) == 1 else words.many)
+    elif now.dataset.in_baskets:
+        whom = TEXT("whom basket", events=f"{start.n_events:,}", **values)
     else:
-        lead = TEXT("lead", events=start.n_events + 1, **about)
+        whom = TEXT("whom", events=start.n_events + 1, **values)
     if retrieved is None:
-        st.markdown(f"{lead} {TEXT('plain', **values)}")
+        st.markdown(f"{TEXT('idea')} {whom} {TEXT('plain', size=f'{now.dataset.catalog.n_items:,}', **values)}")
         st.info(TEXT("no experts"))
         return
-    k = len(start.experts)
-    chosen = f"**{k} of {retrieved.halves.shape[2] ** 2 or k:,} experts**"
+    chosen = f"{len(start.experts)} of {retrieved.halves.shape[2] ** 2 or len(start.experts):,} experts"
     how = TEXT("query" if retrieved.ballots is None else "votes", chosen=chosen, **values)
-    st.markdown(f"{lead} {how}", help=TEXT("expert", **values))
+    st.markdown(f"{TEXT('idea')} {whom} {how}", help=TEXT("expert", **values))
+
+
+def choose_own_items() -> None:
+    """One box in every world: what the visitor likes is read in the person's place, from the first choice on."""
+    catalog, n_own = now.dataset.catalog, int(now.dataset.readable()[now.user])
+    chosen = list(own_items(edit_list, n_own))
+    if st.session_state.get(OWN_ITEMS) != chosen:
+        st.session_state[OWN_ITEMS] = chosen
+    offered = popular_items(now.dataset)
+    likes = TEXT("likes bought" if now.dataset.in_baskets else "likes", many="hobbies" if now.dataset.truth else words.many)
+    st.multiselect(
+        likes, offered + [item for item in chosen if item not in offered], format_func=catalog.title, key=OWN_ITEMS,
+        max_selections=max(MOST_CHOSEN, len(chosen)), placeholder=likes, label_visibility="collapsed", on_change=read_own_items,
+        disabled=page_context.is_locked(edits.PARAMETER),
+    )  # fmt: skip
+
+
+def read_own_items() -> None:
+    """For the box: these items are the whole history now; none brings the person back."""
+    items, n_own = tuple(st.session_state[OWN_ITEMS]), int(now.dataset.readable()[now.user])
+    edits.set_edits(replace_history(items, n_own) if items else ())
 
 
 def edit_buttons() -> None:
@@ -80,25 +120,7 @@ def edit_buttons() -> None:
                 disabled=held or len(here.active_experts) < 2,
                 help=f"Takes away expert {here.strongest}, {user_cards.lead_words(now.model)}, and asks again.",
             )
-        if now.dataset.in_baskets:
-            with st.popover("What do you usually buy?", icon=":material/shopping_basket:", disabled=held, key="start_yours"):
-                find_yourself()
         edits.undo_buttons(edit_list, "start")
-
-
-def find_yourself() -> None:
-    """A history of one's own in place of the household's: products that the visitor chooses, the most bought offered first."""
-    catalog = now.dataset.catalog
-    offered = (now.dataset.all_counts()[1:].argsort(kind="stable")[::-1] + 1).tolist()
-    chosen = st.multiselect(
-        "Choose five to ten products", offered, format_func=catalog.title, max_selections=MOST_CHOSEN, key="start_yours_items",
-        placeholder="For example milk, bananas, cat food",
-    )  # fmt: skip
-    instead = (Add(tuple(chosen)), Remove(1, len(edited_person.events)))  # in this order, so that something is left all the time
-    place_button(
-        "Show my experts", "start_yours_do", edits.append_edits, *instead, type="primary", disabled=not chosen,
-        help="The model reads these products in place of the household’s. Reset brings the household back.",
-    )  # fmt: skip
 
 
 def show_verdict() -> None:
@@ -212,6 +234,7 @@ st.html(LOW)
 with heading, st.container(key="start_lead_read" if edit_list else "start_lead"):
     show_opening()
 with acting:
+    choose_own_items()
     edit_buttons()
     show_verdict()
 with body:

@@ -3,6 +3,7 @@
 const SVG = 'http://www.w3.org/2000/svg'
 const SEEN = 0.08, CLEAR = 0.1  // a share below SEEN is not drawn; below CLEAR an expert has not kept an event
 const UNCHANGED = 0.005  // a removal that changes less changes nothing: no line leads there
+const BUILD = 2900, BEGAN = 'strip_began'  // milliseconds that the picture takes to build itself, and when it began in this visit
 const part = share => share >= 0.995 ? '100%' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`
 const chance = times => times >= 1.005 ? `rises to ${times >= 10 ? Math.round(times) : times.toFixed(1)} times as much`
   : times > 0.995 ? 'stays' : `falls by ${part(1 - times)}`
@@ -31,6 +32,29 @@ function cover(of) {
   return made
 }
 
+// Milliseconds since the picture began to build itself in this browser's session; null once it stands.
+function timeSinceBuild() {
+  try {
+    if (sessionStorage.getItem(BEGAN) === null) sessionStorage.setItem(BEGAN, String(Date.now()))
+    const elapsed = Date.now() - Number(sessionStorage.getItem(BEGAN))
+    return elapsed >= 0 && elapsed < BUILD ? elapsed : null
+  } catch { return null }  // a browser that keeps nothing
+}
+
+// What each mark of the picture means: [kind of mark, sentence].
+function legend(rows, colours) {
+  const made = element('ul', 'legend')
+  for (const [kind, text] of rows) {
+    const line = element('li'), mark = element('span', `mark-${kind}`, kind === 'chosen' ? '1' : '')
+    mark.setAttribute('aria-hidden', 'true')
+    if (kind === 'load') mark.style.background = `linear-gradient(90deg, ${colours.load.join(', ')})`
+    if (kind === 'edges') mark.style.background = `linear-gradient(90deg, ${colours.warm[1]} 50%, ${colours.cool[1]} 50%)`
+    line.append(mark, element('span', '', text))
+    made.append(line)
+  }
+  return made
+}
+
 // The squares as markup: numbers and our colours alone.
 function squares({ side, drawn, load, ground, rows, columns, picked }, experts, colours) {
   const cell = (x, y, fill, more) => `<rect x="${x + 0.04}" y="${y + 0.04}" width="0.92" height="0.92" fill="${fill}" ${more}/>`
@@ -39,6 +63,7 @@ function squares({ side, drawn, load, ground, rows, columns, picked }, experts, 
   for (let i = 0; i < side; i++) inside += cell(edge, i, rows[i], '') + cell(i, edge, columns[i], '')
   if (drawn.length < side * side) inside += `<rect width="${side}" height="${side}" fill="${ground}"/>`
   drawn.forEach((e, i) => { inside += cell(e % side, Math.floor(e / side), load[i], `data-e="${e}"`) })
+  inside += '<g class="taken">'
   for (const { id, rank, quiet } of experts) {
     const x = id % side, y = Math.floor(id / side), wide = 'stroke-width="2" vector-effect="non-scaling-stroke"'
     const box = (x, y, fill) => `<rect x="${x + 0.06}" y="${y + 0.06}" width="0.88" height="0.88" fill="${fill}" ` +
@@ -47,6 +72,7 @@ function squares({ side, drawn, load, ground, rows, columns, picked }, experts, 
     inside += `<text x="${x + 0.5}" y="${y + 0.5}" font-size="0.85" fill="${quiet ? colours.lit : colours.ground}">` +
       `${quiet ? '×' : rank}</text>`
   }
+  inside += '</g>'
   if (picked !== null) inside += `<rect x="${picked % side - 0.06}" y="${Math.floor(picked / side) - 0.06}" width="1.12" ` +
     `height="1.12" fill="none" stroke="${colours.picked}" stroke-width="3" vector-effect="non-scaling-stroke" pointer-events="none"/>`
   return { inside, box: `${edge - 0.1} ${edge - 0.1} ${side - edge + 0.2} ${side - edge + 0.2}` }
@@ -77,6 +103,7 @@ export default function({ data, setTriggerValue, parentElement }) {
     if (of.about) made.title = of.about
     nodes[kind].push(made)
     const line = element('li')
+    line.style.setProperty('--i', at)
     line.append(made)
     return [line, made]
   }
@@ -97,7 +124,7 @@ export default function({ data, setTriggerValue, parentElement }) {
       const search = column('search', says.search[0], says.search[1]), { inside, box } = squares(grid, experts, colours)
       search.insertAdjacentHTML('beforeend', `<svg class="grid" viewBox="${box}" tabindex="0" role="group">${inside}` +
         '<g class="asked"></g></svg>')
-      search.append(element('p', '', says.search[2]))
+      search.append(legend(says.legend, colours))
       svg = search.querySelector('svg.grid')
       svg.setAttribute('aria-label', says.grid)
       flow.append(search)
@@ -169,11 +196,11 @@ export default function({ data, setTriggerValue, parentElement }) {
     if (side === 'in') return down && of.dataset.kind !== 'item' ? [x + wide / 2, y] : [x, y + high / 2]
     return down ? [x + wide / 2, y + high] : [x + wide, y + high / 2]
   }
-  function curve(a, b, share) {
+  function curve(a, b, share, name = '') {
     const [x1, y1] = end(a, 'out'), [x2, y2] = end(b, 'in'), down = flow.clientWidth <= 600
     const bend = down ? `C${x1} ${(y1 + y2) / 2} ${down && b.dataset.kind === 'item' ? 0 : x2} ${(y1 + y2) / 2} ${x2} ${y2}`
       : `C${(x1 + x2) / 2} ${y1} ${(x1 + x2) / 2} ${y2} ${x2} ${y2}`
-    return `<path d="M${x1} ${y1}${bend}" stroke-width="${(0.8 + 3.2 * Math.min(share, 1)).toFixed(1)}"/>`
+    return `<path class="${name}" pathLength="${name ? 1 : ''}" d="M${x1} ${y1}${bend}" stroke-width="${(0.8 + 3.2 * Math.min(share, 1)).toFixed(1)}"/>`
   }
   function draw(group, links) {
     zero = flow.getBoundingClientRect()
@@ -181,6 +208,7 @@ export default function({ data, setTriggerValue, parentElement }) {
   }
 
   // --- what is linked with what: [from, to, share] ---
+  const called = (name, links) => links.map(([a, b, share]) => [a, b, share, name])
   const place = new Map(experts.map((of, at) => [of.id, at]))
   const voteLinks = (at, all) => grid && events[at].votes ? events[at].votes.filter(([e]) => all || place.has(e))
     .map(([e, share]) => [nodes.event[at], square(e), share]) : []
@@ -415,10 +443,23 @@ export default function({ data, setTriggerValue, parentElement }) {
 
   // --- the lines at rest, and how the list answers ---
   function settle() {
-    draw('.rest', [...every(events).flatMap(at => events[at].gone ? [] : voteLinks(at, false)), ...every(experts).flatMap(wanted),
-      ...every(list).flatMap(item => every(experts).flatMap(at => suggestionLinks(item, at, 0.15)))])
+    if (flow.classList.contains('build')) flow.style.setProperty('--begun', `${timeSinceBuild() ?? BUILD}ms`)
+    draw('.rest', [...called('vote', every(events).flatMap(at => events[at].gone ? [] : voteLinks(at, false))),
+      ...called('found', every(experts).flatMap(wanted)),
+      ...called('gives', every(list).flatMap(item => every(experts).flatMap(at => suggestionLinks(item, at, 0.15))))])
     const lit = root.lit
     if (lit) { root.lit = ''; const [kind, at] = lit.split(' '); kind === 'square' ? lightSquare(Number(at)) : light(kind, Number(at)) }
+  }
+  // The first picture of a visit builds itself from left to right, unless less motion is asked for; any click or key ends it.
+  if (!calm && timeSinceBuild() !== null) {
+    flow.classList.add('build')
+    const watched = ['pointerdown', 'keydown'], finish = () => {
+      flow.classList.remove('build')
+      sessionStorage.setItem(BEGAN, '0')
+      for (const act of watched) document.removeEventListener(act, finish, true)
+    }
+    for (const act of watched) document.addEventListener(act, finish, true)
+    setTimeout(() => { if (timeSinceBuild() === null) finish() }, BUILD - timeSinceBuild() + 20)
   }
   root.lit = ''
   root.classList.remove('some')  // the pointer may still lie on what was pressed

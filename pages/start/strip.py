@@ -26,6 +26,7 @@ from pages.components.page_context import Context
 LARGEST = 64  # squares a side; of more only the chosen and wanted ones are drawn: a finger would not meet them
 KEY = "start_strip"
 REMOVED, SILENCED, PICKED, OPENED = "removed", "silenced", "picked", "opened"
+LEGEND = ("load", "chosen", "edges", "bold", "faint", "gold")  # marks of the picture, each with its sentence
 HERE = Path(__file__)
 TEXT = page_text.load_page_text(__file__)
 _mount = st.components.v2.component(
@@ -54,7 +55,7 @@ def show_strip(
         user_cards.genre_colours(now),
         page_context.is_locked(edits.PARAMETER),
     )
-    earlier = int(rows["number"].iloc[0]) - 1
+    earlier = next((index for index in indices if index is not None), 0)
     data = {
         "who": f"{now.run.name}~{now.user}",
         "events": [_event_data(shades, row, trace, at) for at, row in enumerate(rows.to_dict("records"))],
@@ -177,11 +178,15 @@ def _text_data(now: Context, trace: ModelTrace, earlier: int) -> dict[str, Any]:
         "one": words.one, "many": words.many, "did": words.did, "k": k, "shown": len(trace.indices), "step": 4 if k else 2,
         "before": f"after {earlier:,} earlier" if earlier else "oldest first",
         "gold": user_cards.NEXT_BASKET if now.dataset.in_baskets else f"really {words.did} next",
+        "gold_legend": "It was in the next basket." if now.dataset.in_baskets else f"They really {words.did} it next.",
     }  # fmt: skip
     rest = TEXT("REST", what=f"{words.a} or an expert" if k else words.a)
-    return {
+    texts = {
         **TEXT.named_paragraphs("STRIP", **values),
         **TEXT.named_paragraphs("QUERIED" if trace.votes is None else "VOTED", **values),
         **TEXT.named_paragraphs("EACH_GIVES" if each_suggests else "MIXED", **values),
+    }
+    return texts | {
+        "legend": [[mark, texts[f"legend_{mark}"]] for mark in LEGEND if f"legend_{mark}" in texts],
         "rest": rest if each_suggests or not k else f"{rest} {TEXT('NO_VOTES', one=words.one)}",
     }

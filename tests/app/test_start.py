@@ -29,7 +29,9 @@ Open = Callable[..., AppTest]
 def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     app = opened()
     assert app.title[0].value.startswith("What does ELASTIC do")
-    assert "The **4 of 64 experts** in its **memory** that match the query best are retrieved" in said(app)
+    text = said(app)
+    assert "through a few experts. Watch which experts it picks for one person" in text
+    assert "the **4 of 64 experts** that match it best rank what comes next" in text
     drawn = strip(app)
     assert len(drawn["events"]) == 12 and len(drawn["list"]) >= 10 and sum(row["gold"] for row in drawn["list"]) == 1
     assert not app.warning
@@ -131,6 +133,24 @@ def test_doubt_waits_until_it_is_asked_for(opened: Open) -> None:
     assert re.search(r"Without .*each of \d+ other items", html(app)) and "is among the ten" in said(app)
     app = silence(app)
     assert re.search(r"Without expert \d+.*each of 3 other experts", html(app))
+
+
+def test_what_a_visitor_likes_is_read_in_the_person_s_place_and_undone_at_once(opened: Open) -> None:
+    """One box in every world; its list is the address's, so that a link has it."""
+    app = opened(user="5")
+    before, box = strip(app), app.multiselect(key="start_yours_items")
+    assert not box.value and "Or type three hobbies that you like" in box.label and len(box.options) == 60
+    app = healthy(box.set_value([7, 8, 9]).run())
+    catalog = app.session_state["shell_context"].dataset.catalog
+    assert [event["name"] for event in strip(app)["events"]] == [f"+ {catalog.title(item)}" for item in (7, 8, 9)]
+    assert "your 3 items" in said(app) and not any(row["gold"] for row in strip(app)["list"]), "nobody knows what comes next"
+    app = healthy(app.multiselect(key="start_yours_items").set_value([7, 8]).run())
+    assert len(strip(app)["events"]) == 2 and strip(app)["says"]["history"][1] == "oldest first"
+    n_own = app.session_state["shell_context"].dataset.readable()[4]
+    again = opened(user="5", edits=f"+7.8,-1..{n_own}")
+    assert strip(again)["list"] == strip(app)["list"] and again.multiselect(key="start_yours_items").value == [7, 8]
+    app = press(app, "Undo")
+    assert not app.multiselect(key="start_yours_items").value and strip(app)["events"] == before["events"]
 
 
 def test_a_held_person_is_nobody_s_to_change(opened: Open) -> None:

@@ -38,7 +38,7 @@ COUNTED = """() => {
 def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: Any, elsewhere: Any) -> None:
     """The first screen: history, grid, the most wanted and the list in one picture; then the same by keyboard."""
     text = visit.text()
-    assert "What does ELASTIC do with one person’s history?" in text and number_of(text, r"The (\d+) of [\d,]+ experts") == 8
+    assert "What does ELASTIC do with one person’s history?" in text and number_of(text, r"the (\d+) of [\d,]+ experts") == 8
     strip, told = visit.page.locator(".st-key-start_strip"), visit.page.locator(".st-key-start_strip .told")
     fetched = visit.page.evaluate("() => performance.getEntriesByType('resource').map(entry => entry.name)")
     assert len(fetched) > 10 and not [name for name in fetched if "plotly" in name.lower()], "no chart library"
@@ -78,6 +78,26 @@ def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: A
         visit.press(act)
         visit.says("Without the last")
         visit.on_screen(SAID)
+
+
+def test_the_first_picture_of_a_visit_builds_itself_once_and_a_key_ends_it(visit: Any) -> None:
+    visit.page.emulate_media(reduced_motion="no-preference")
+    flow = visit.page.locator(".strip .flow")
+    visit.page.goto(f"{visit.server.url}/?{PLANTED}-slots&user=5")
+    expect(flow).to_have_class(re.compile(r"\bbuild\b"))
+    begun = visit.page.evaluate("() => [Number(sessionStorage.getItem('strip_began')), Date.now()]")
+    assert 0 <= begun[1] - begun[0] < 3_000
+    visit.page.keyboard.press("Shift")
+    expect(flow).not_to_have_class(re.compile(r"\bbuild\b"))
+    visit.settled()
+    visit.page.reload()
+    expect(flow).to_be_visible()
+    assert "build" not in str(flow.get_attribute("class")), "once in a visit"
+    visit.page.evaluate("() => sessionStorage.removeItem('strip_began')")
+    visit.page.emulate_media(reduced_motion="reduce")
+    visit.page.reload()
+    expect(flow).to_be_visible()
+    assert "build" not in str(flow.get_attribute("class")), "less motion is asked for"
 
 
 # Where lines to suggestions end, as they were drawn (by suggestion, best first), and where the middles of the rows are.
