@@ -11,9 +11,10 @@ from elastic_core.models import Recommender
 from elastic_core.services.edits import Remove, Silence
 from elastic_core.services.person.attribution import attribute_items, genres_suggested
 from elastic_core.services.person.edited_history import edit_items
-from elastic_core.services.person.model_trace import trace_model
+from elastic_core.services.person.model_trace import share_list, trace_model
 from elastic_core.services.person.prediction import predict_user
 from elastic_core.services.person.recommend import scale_experts
+from elastic_core.services.person.slot_contents import summarize_slot
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,11 @@ def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: 
     for at in left:
         less = predict_user(slots, small_world, 7, [*edits, Silence(found.experts[at])])
         np.testing.assert_allclose(found.without_expert[:, at], less.recommendation.chances[items] / chances[items], rtol=2e-3)
+    weights = chances[items] / chances[items].sum()
+    parts = share_list(found, chances[items])
+    assert parts is not None and parts == pytest.approx(
+        [sum(weight * share for weight, share in zip(weights, column, strict=True)) for column in found.suggestion_share.T]
+    )
     kinds = genres_suggested(found.experts, found.suggestion_share, [("all", str(at)) for at in range(len(items))])
     assert found.experts[away] not in kinds and set(kinds.values()) == {"all"}, "named by what it gives, if anything"
     numbers = edit_items(small_world, 7, edits).numbers.tolist()
@@ -59,6 +65,22 @@ def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: 
         same = np.flatnonzero((here.recommendation.ranks > 0) & (again.ranks > 0))
         rest = again.chances[items] / again.chances[same].sum()
         np.testing.assert_allclose(found.without_event[:, at], rest / chances[items], rtol=2e-3)
+
+
+def test_a_slot_is_summed_up_and_its_expert_s_name_is_held_against_it(small_world: Dataset) -> None:
+    catalog = small_world.catalog
+    genres = catalog.genres or ()
+    first = 1
+    other = next(item for item in range(2, catalog.n_items + 1) if genres[item] != genres[first])
+    items, name = np.array([first, other, first, other]), genres[first][0]
+    mostly = summarize_slot(small_world, items, np.array([0.3, 0.1, 0.3, 0.3]), name)
+    assert mostly is not None and (mostly.item, mostly.times, mostly.fits) == (first, 2, True)
+    assert mostly.share == pytest.approx(0.6) == mostly.named_share
+    hardly = summarize_slot(small_world, items, np.array([0.1, 0.4, 0.1, 0.4]), name)
+    assert hardly is not None and hardly.item == other and hardly.fits is False and hardly.named_share == pytest.approx(0.2)
+    unnamed = summarize_slot(small_world, items, np.array([0.1, 0.4, 0.1, 0.4]), "")
+    assert unnamed is not None and unnamed.fits is unnamed.named_share is None
+    assert summarize_slot(small_world, items, np.zeros(4), name) is None
 
 
 def test_what_mixes_or_has_no_experts_says_less(small_world: Dataset) -> None:

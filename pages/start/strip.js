@@ -1,7 +1,9 @@
 // Draws the strip of strip.py: history, grid of experts, the most wanted, the list, and the lines between them. Every text of the
 // data is set as text, never as markup; markup holds numbers and our colours alone.
 const SVG = 'http://www.w3.org/2000/svg'
-const SEEN = 0.08, CLEAR = 0.1  // a share below SEEN is not drawn; below CLEAR an expert has not kept an event
+const SEEN = 0.08, CLEAR = 0.1  // a share below SEEN is not told; below CLEAR an expert has not kept an event
+const CONFIRMED = 0.1, CREDITED = 0.15  // a removal that takes so much confirms a line; a share of so much draws a faint one
+const SMALL = 0.05  // experts with a smaller part of the list are folded into one card, unless a line from them is confirmed
 const UNCHANGED = 0.005  // a removal that changes less changes nothing: no line leads there
 const BUILD = 2900, BEGAN = 'strip_began'  // milliseconds that the picture takes to build itself, and when it began in this visit
 const part = share => share >= 0.995 ? '100%' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`
@@ -78,7 +80,7 @@ function squares({ side, drawn, load, ground, rows, columns, picked }, experts, 
   return { inside, box: `${edge - 0.1} ${edge - 0.1} ${side - edge + 0.2} ${side - edge + 0.2}` }
 }
 
-export default function({ data, setTriggerValue, parentElement }) {
+export default function drawStrip({ data, setTriggerValue, parentElement }) {
   const { events, grid, experts, list, left, locked, colours, words, says } = data
   let root = parentElement.querySelector('div.strip')
   if (!root) {
@@ -92,16 +94,18 @@ export default function({ data, setTriggerValue, parentElement }) {
   for (const [name, colour] of Object.entries(colours)) root.style.setProperty(`--${name}`, colour)
 
   // --- what stands there ---
-  const flow = element('div', 'flow' + (experts.length ? grid ? '' : ' unlit' : ' plain') + (experts.length > 5 ? ' many' : ''))
+  const flow = element('div', 'flow' + (experts.length ? grid ? '' : ' unlit' : ' plain'))
   const nodes = { event: [], expert: [], item: [] }
+  const confirmed = at => list.some(of => of.without[at] !== null && of.without[at] <= 1 - CONFIRMED)
+  const small = experts.map((_, at) => at).filter(at => experts[at].part !== null && experts[at].part < SMALL
+    && !experts[at].quiet && !confirmed(at))
   function node(kind, at, of, name) {
     const made = element('button', `node ${name}`)
     made.type = 'button'
     made.tabIndex = at ? -1 : 0
     made.dataset.kind = kind
     made.dataset.at = at
-    if (of.about) made.title = of.about
-    nodes[kind].push(made)
+    nodes[kind][at] = made
     const line = element('li')
     line.style.setProperty('--i', at)
     line.append(made)
@@ -131,12 +135,15 @@ export default function({ data, setTriggerValue, parentElement }) {
     }
     const most = column('experts', says.experts[0], says.experts[1]), chosen = element('ol')
     chosen.setAttribute('aria-label', says.experts[2])
+    const folded = small.length > 1 && !root.unfolded ? small : []
     experts.forEach((of, at) => {
+      if (folded.includes(at)) return
       const [line, made] = node('expert', at, of, of.quiet ? 'quiet' : '')
-      const brief = experts.length > 5 && of.brief
-      made.append(element('span', 'rank', `${of.rank}.`), element('span', 'name', `${brief ? '' : `${says.Expert} `}${of.id}${brief ? ` · ${brief}` : ''}`),
-        element('span', 'n'))
-      for (const line of [brief ? '' : of.name, of.sub]) if (line) made.append(element('span', 'sub', line))
+      if (of.part !== null) line.style.flexGrow = Math.max(of.part, 0.001)
+      const title = element('span', of.fits === false ? 'name other' : 'name', `${of.id}${of.name ? ` · ${of.name}` : ''}`)
+      made.append(element('span', 'rank', `${of.rank}.`), title, element('span', 'n'))
+      if (of.part !== null) made.append(element('span', 'part', part(of.part)))
+      if (of.sub) made.append(element('span', 'sub', of.sub))
       made.setAttribute('aria-label', `${of.rank}. expert ${of.id}, ${of.name}. ${of.sub}${of.quiet ? says.quiet : ''}`)
       const open = element('button', 'open', '↗')
       open.type = 'button'
@@ -146,7 +153,27 @@ export default function({ data, setTriggerValue, parentElement }) {
       if (!locked.look) line.append(open)
       chosen.append(line)
     })
+    if (small.length > 1) {
+      const line = element('li'), fold = element('button', 'node fold'), parts = small.reduce((sum, at) => sum + experts[at].part, 0)
+      fold.type = 'button'
+      fold.tabIndex = -1
+      fold.dataset.kind = 'fold'
+      fold.ariaLabel = (folded.length ? says.folded : says.fold).replace('{}', small.length)
+      fold.setAttribute('aria-expanded', String(!folded.length))
+      fold.append(element('span', 'name', (folded.length ? says.folded : says.fold).replace('{}', small.length)),
+        element('span', 'part', folded.length ? part(parts) : ''))
+      fold.onclick = () => {
+        root.unfolded = folded.length > 0
+        drawStrip({ data, setTriggerValue, parentElement })
+        root.querySelector('.fold').focus()
+      }
+      line.append(fold)
+      chosen.append(line)
+      for (const at of folded) nodes.expert[at] = fold
+    }
     most.append(chosen)
+    const nobody = experts.every(of => of.part !== null) ? 1 - experts.reduce((sum, of) => sum + of.part, 0) : 0
+    if (nobody >= SMALL) most.append(element('p', 'nobody', says.unowned.replace('{}', part(nobody))))
     flow.append(most)
   }
   const next = column('list', says.list[0], says.list[1]), ten = element('ol')
@@ -171,6 +198,9 @@ export default function({ data, setTriggerValue, parentElement }) {
   lines.setAttribute('aria-hidden', 'true')
   lines.innerHTML = '<g class="rest"></g><g class="lit"></g>'
   flow.append(lines)
+  const tip = element('div', 'tip')
+  tip.setAttribute('aria-hidden', 'true')
+  flow.append(tip)
   const told = element('div', 'told', says.rest)
   told.setAttribute('aria-live', 'polite')
   root.replaceChildren(flow, told)
@@ -214,12 +244,14 @@ export default function({ data, setTriggerValue, parentElement }) {
     .map(([e, share]) => [nodes.event[at], square(e), share]) : []
   const wanted = at => grid && !experts[at].quiet ? [[square(experts[at].id), nodes.expert[at], 0.4]] : []
   const lost = times => Math.max(0, 1 - (times ?? 1)) < UNCHANGED ? 0 : 1 - times
-  const largest = Math.max(1e-9, ...list.flatMap(of => of.without.map(lost)))
-  // An expert's part of a suggestion: its share, or, where experts mix, what its removal takes against the most that one takes.
-  const suggestionShare = (item, at) => list[item].suggestion_share ? list[item].suggestion_share[at]
-    : lost(list[item].without[at]) / largest
-  const suggestionLinks = (item, at, least) => suggestionShare(item, at) < least ? []
-    : [[nodes.expert[at], nodes.item[item], suggestionShare(item, at)]]
+  // A line to a suggestion: bold where it loses much without the expert, faint where the model only credits the expert with it.
+  const suggestionShare = (item, at) => list[item].suggestion_share ? list[item].suggestion_share[at] : 0
+  const suggestionLinks = (item, at) => {
+    const fall = lost(list[item].without[at]), credited = list[item].suggestion_share
+      ? suggestionShare(item, at) >= CREDITED : fall >= CONFIRMED / 3
+    return fall >= CONFIRMED ? [[nodes.expert[at], nodes.item[item], 0.2 + fall, 'gives bold']]
+      : credited ? [[nodes.expert[at], nodes.item[item], 0, 'gives faint']] : []
+  }
   const eventShare = (at, event) => experts[at].event_share ? experts[at].event_share[event] : 0
   // Where events have no votes, all of them ask together: a line leads to the grid as a whole.
   const reads = (at, event) =>
@@ -238,8 +270,22 @@ export default function({ data, setTriggerValue, parentElement }) {
     if (svg) svg.querySelector('.asked').innerHTML = ''
     lines.querySelector('.lit').innerHTML = ''
     told.textContent = says.rest
+    tip.classList.remove('there')
     root.lit = ''
     heads([])
+  }
+  // A name that is cut off is told in full above its row.
+  function showTip(kind, at) {
+    const made = nodes[kind][at], name = made.querySelector('.name'), of = { event: events, expert: experts, item: list }[kind][at]
+    made.title = ''
+    if (made.dataset.kind === 'fold') return
+    if (name.scrollWidth <= name.clientWidth) { made.title = of.about ?? ''; return }
+    tip.textContent = of.about ?? `${of.id} · ${of.name}`
+    tip.classList.add('there')
+    zero = flow.getBoundingClientRect()
+    const [x, y] = corner(made)
+    tip.style.left = `${Math.max(0, Math.min(x, flow.clientWidth - tip.offsetWidth))}px`
+    tip.style.top = `${y - tip.offsetHeight - 2}px`
   }
   // Of what the numbers of a column are parts, as long as a path is lit.
   function heads(said, id) {
@@ -249,9 +295,9 @@ export default function({ data, setTriggerValue, parentElement }) {
     }
   }
   function on(kind, at, number) {
-    const of = nodes[kind][at]
+    const of = nodes[kind][at], place = of.querySelector('.n')
     of.classList.add('on')
-    of.querySelector('.n').textContent = number
+    if (place) place.textContent = number
   }
   function asked(e, share) {
     const side = grid.side, x = e % side, y = Math.floor(e / side)
@@ -274,12 +320,10 @@ export default function({ data, setTriggerValue, parentElement }) {
       links.push(...wanted(e))
       if (!anyVotes) links.push(reads(e, at))
     }
-    const shown = every(list).filter(item => list[item].suggestion_share
-      ? holders.some(e => eventShare(e, at) * suggestionShare(item, e) >= CLEAR)
-        && Math.abs(1 - (list[item].missing[at] ?? 0)) >= UNCHANGED : (list[item].missing[at] ?? 1) < 1 - CLEAR)
+    const shown = every(list).filter(item => (list[item].missing[at] ?? 1) < 1 - CLEAR)
     for (const item of shown) {
       on('item', item, list[item].missing[at] === null ? '' : change(list[item].missing[at]))
-      if (experts.length) for (const e of holders) links.push(...suggestionLinks(item, e, SEEN))
+      if (experts.length) for (const e of holders) links.push(...suggestionLinks(item, e))
       else links.push([nodes.event[at], nodes.item[item], 1 - list[item].missing[at]])
     }
     draw('.lit', links)
@@ -300,40 +344,39 @@ export default function({ data, setTriggerValue, parentElement }) {
       links.push(reads(at, event))
     }
     on('expert', at, '')
-    for (const item of every(list)) if (suggestionShare(item, at) >= SEEN) {
-      on('item', item, list[item].suggestion_share ? part(list[item].suggestion_share[at]) : change(list[item].without[at]))
-      links.push(...suggestionLinks(item, at, SEEN))
+    for (const item of every(list)) {
+      const found = suggestionLinks(item, at)
+      if (!found.length) continue
+      on('item', item, change(list[item].without[at]))
+      links.push(...found)
     }
     draw('.lit', links)
     if (it.quiet) return says.quietLong.replace('{}', () => it.id)
-    const most = list[0] && list[0].suggestion_share
-      ? every(list).reduce((a, b) => suggestionShare(b, at) > suggestionShare(a, at) ? b : a, 0)
-      : deepest(list, item => list[item].without[at])
+    const most = deepest(list, item => list[item].without[at])
     const times = list[most].without[at]
     return `${says.Expert} ${it.id}${it.name ? `: ${it.name}` : ''}. ${it.votes}` +
       (times === null ? '' : ` ${says.without} ${it.id}, ${says.probability} ${list[most].name} ${chance(times)}.`)
   }
   function lightItem(item) {
-    const it = list[item], sources = every(experts).filter(at => suggestionShare(item, at) >= SEEN), links = []
+    const it = list[item], links = [], behind = every(experts).filter(at => suggestionLinks(item, at).length)
     on('item', item, '')
     const owner = it.suggestion_share
       ? every(experts).reduce((a, b) => suggestionShare(item, b) > suggestionShare(item, a) ? b : a, 0) : -1
-    for (const at of sources) {
-      on('expert', at, it.suggestion_share ? part(it.suggestion_share[at]) : change(it.without[at]))
-      links.push(...suggestionLinks(item, at, SEEN), ...wanted(at))
-      if (grid && square(experts[at].id)) asked(experts[at].id, suggestionShare(item, at))
+    for (const at of behind) {
+      on('expert', at, it.without[at] === null ? '' : change(it.without[at]))
+      links.push(...suggestionLinks(item, at), ...wanted(at))
+      if (grid && square(experts[at].id)) asked(experts[at].id, lost(it.without[at]))
     }
-    const behind = owner >= 0 ? [owner] : sources
     every(events).forEach(event => {
       const missing = it.missing[event]
-      const seen = owner >= 0 ? read(owner).includes(event) : missing !== null && missing < 1 - CLEAR
-      if (!seen || events[event].gone) return
-      on('event', event, owner < 0 ? change(missing) : part(eventShare(owner, event)))
-      for (const at of behind) if (eventShare(at, event)) links.push(reads(at, event))
+      if (missing === null || missing >= 1 - CLEAR || events[event].gone) return
+      on('event', event, change(missing))
+      for (const at of behind) if (eventShare(at, event) >= CLEAR) links.push(reads(at, event))
       if (!experts.length) links.push([nodes.event[event], nodes.item[item], 1 - missing])
     })
     draw('.lit', links)
-    heads(says.ofItem, owner >= 0 ? experts[owner].id : '')
+    heads(says.ofItem)
+    const sources = every(experts).filter(at => suggestionShare(item, at) >= SEEN)
     const least = deepest(experts, at => it.without[at]), known = least >= 0 && it.without[least] !== null
     if (owner >= 0) {
       const shares = sources.sort((a, b) => suggestionShare(item, b) - suggestionShare(item, a))
@@ -375,6 +418,7 @@ export default function({ data, setTriggerValue, parentElement }) {
     root.lit = `${kind} ${at}`
     const taken = (kind === 'event' && events[at].gone) || (kind === 'expert' && experts[at].quiet)
     if (!taken) root.classList.add('some')  // what is taken away has no path
+    showTip(kind, at)
     told.textContent = { event: lightEvent, expert: lightExpert, item: lightItem }[kind](at)
   }
 
@@ -386,6 +430,7 @@ export default function({ data, setTriggerValue, parentElement }) {
     if (kind !== 'item' && !(kind === 'event' ? locked.remove : locked.silence)) nodes[kind][at].classList.add('busy')
   }
   for (const [kind, of] of Object.entries(nodes)) of.forEach((made, at) => {
+    if (made.dataset.kind === 'fold') return
     made.onpointerenter = event => { if (event.pointerType === 'mouse') light(kind, at) }
     made.onfocus = () => light(kind, at)
     made.onpointerdown = event => { touched = event.pointerType === 'mouse' ? '' : root.lit }
@@ -397,18 +442,18 @@ export default function({ data, setTriggerValue, parentElement }) {
   })
   flow.onpointerleave = event => { if (event.pointerType === 'mouse') rest() }
   root.onfocusout = event => { if (!root.contains(event.relatedTarget)) rest() }
-  const kinds = experts.length ? ['event', 'expert', 'item'] : ['event', 'item']
+  const columns = ['events', ...(experts.length ? ['experts'] : []), 'list'].map(name => [...flow.querySelectorAll(`.${name} .node`)])
   flow.onkeydown = event => {
-    const { kind, at } = event.target.dataset, from = Number(at)
+    const here = columns.findIndex(all => all.includes(event.target))
     if (event.key === 'Escape') rest()
-    if (!kind) return
-    const to = { ArrowUp: [kind, from - 1], ArrowDown: [kind, from + 1], ArrowLeft: [kinds[kinds.indexOf(kind) - 1], 0],
-      ArrowRight: [kinds[kinds.indexOf(kind) + 1], 0] }[event.key]
-    const going = to && to[0] && nodes[to[0]][Math.max(0, to[1])]
+    if (here < 0) return
+    const from = columns[here].indexOf(event.target)
+    const to = { ArrowUp: [here, from - 1], ArrowDown: [here, from + 1], ArrowLeft: [here - 1, 0], ArrowRight: [here + 1, 0] }[event.key]
     if (!to) return
     event.preventDefault()
+    const going = columns[to[0]]?.[Math.max(0, to[1])]
     if (!going) return
-    for (const each of nodes[to[0]]) each.tabIndex = each === going ? 0 : -1
+    for (const each of columns[to[0]]) each.tabIndex = each === going ? 0 : -1
     for (const each of flow.querySelectorAll('.open')) each.tabIndex = each.previousSibling.tabIndex
     going.focus()
   }
@@ -443,10 +488,11 @@ export default function({ data, setTriggerValue, parentElement }) {
 
   // --- the lines at rest, and how the list answers ---
   function settle() {
+    for (const made of flow.querySelectorAll('.experts .node')) made.classList.toggle('low', made.clientHeight < 38)
     if (flow.classList.contains('build')) flow.style.setProperty('--begun', `${timeSinceBuild() ?? BUILD}ms`)
     draw('.rest', [...called('vote', every(events).flatMap(at => events[at].gone ? [] : voteLinks(at, false))),
       ...called('found', every(experts).flatMap(wanted)),
-      ...called('gives', every(list).flatMap(item => every(experts).flatMap(at => suggestionLinks(item, at, 0.15))))])
+      ...every(list).flatMap(item => every(experts).flatMap(at => suggestionLinks(item, at)))])
     const lit = root.lit
     if (lit) { root.lit = ''; const [kind, at] = lit.split(' '); kind === 'square' ? lightSquare(Number(at)) : light(kind, Number(at)) }
   }

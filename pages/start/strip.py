@@ -16,9 +16,10 @@ from elastic_core.memory.routing import Routing
 from elastic_core.services.person import inspect
 from elastic_core.services.person.edited_history import ADDED
 from elastic_core.services.person.edited_history import REMOVED as GONE
-from elastic_core.services.person.model_trace import ModelTrace, trace_model
+from elastic_core.services.person.model_trace import ModelTrace, share_list, trace_model
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import ListChange
+from elastic_core.services.person.slot_contents import summarize_slot
 from pages.components import edits, item_cards, page_context, page_text, plot, user_cards
 from pages.components.cache import OpenRun, cached_resource
 from pages.components.page_context import Context
@@ -55,13 +56,14 @@ def show_strip(
         user_cards.genre_colours(now),
         page_context.is_locked(edits.PARAMETER),
     )
+    parts = share_list(trace, here.recommendation.chances[here.recommendation.table["item"]])
     earlier = next((index for index in indices if index is not None), 0)
     data = {
         "who": f"{now.run.name}~{now.user}",
         "events": [_event_data(shades, row, trace, at) for at, row in enumerate(rows.to_dict("records"))],
         "grid": _grid_data(now, here, traffic, trace, palette),
         "experts": [
-            _expert_data(now, here, trace, at, names.get(expert, ""), traffic) for at, expert in enumerate(trace.experts)
+            _expert_data(now, here, trace, at, names.get(expert, ""), traffic, parts) for at, expert in enumerate(trace.experts)
         ],
         "list": _list_data(now, shades, change, trace, changed),
         "left": [
@@ -122,26 +124,26 @@ def _list_data(
 
 
 def _expert_data(
-    now: Context, here: Prediction, trace: ModelTrace, place: int, name: str, traffic: Routing | None
+    now: Context, here: Prediction, trace: ModelTrace, place: int, name: str, traffic: Routing | None, parts: np.ndarray | None
 ) -> dict[str, Any]:
-    expert, catalog, lines, notes = trace.experts[place], now.dataset.catalog, [], []
+    """A card: what the expert is called, what its slot holds, and its part of the list."""
+    expert, lines, notes, fits = trace.experts[place], [], [], None
     event_share = None if trace.event_share is None else trace.event_share[place]
-    if event_share is not None and event_share.any():
-        # An item met twice counts together.
-        item_share = np.bincount(here.history.items, event_share, minlength=catalog.n_items + 1)
-        often = int(np.count_nonzero(event_share[here.history.items == item_share.argmax()]))
-        most = _bare_title(catalog.title(int(item_share.argmax()))) + f" ×{often}" * (often > 1)
-        lines.append(f"slot: {item_share.max():.0%} {most}")
+    contents = None if event_share is None else summarize_slot(now.dataset, here.history.items, event_share, name)
+    if contents is not None:
+        fits, held = contents.fits, _bare_title(now.dataset.catalog.title(contents.item))
+        lines.append(f"slot: {contents.share:.0%} {held}" + f" ×{contents.times}" * (contents.times > 1))
+        if fits is False:
+            notes.append(TEXT("NAME_ELSEWHERE", name=name, share=f"{contents.named_share:.0%}", many=now.item_words.many))
     if factor := here.scales.get(expert):
         lines.append(f"counts × {factor:g}")
     if trace.vote_share is not None and trace.mean_vote_share is not None:
         share, mean_share = trace.vote_share[place], trace.mean_vote_share[place]
-        notes += [f"It gets {share:.0%} of the votes here, and {mean_share:.1%} from the average person."]
+        notes.append(f"It gets {share:.0%} of the votes here, and {mean_share:.1%} from the average person.")
     if traffic is not None:
-        notes += [f"It is used by {traffic.load[expert]:,.0f} of {len(traffic.experts):,} people."]
+        notes.append(f"{traffic.load[expert]:,.0f} of {len(traffic.experts):,} people use it.")
     return {
-        "id": expert, "rank": place + 1, "name": name,
-        "brief": name,
+        "id": expert, "rank": place + 1, "name": name, "fits": fits, "part": None if parts is None else float(parts[place]),
         "quiet": here.scales.get(expert) == 0, "sub": " · ".join(lines), "votes": " ".join(notes),
         "event_share": None if event_share is None else [0 if at is None else float(event_share[at]) for at in trace.indices],
     }  # fmt: skip

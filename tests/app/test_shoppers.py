@@ -1,5 +1,6 @@
 """Real shoppers on Start: a household, experts by names that hold for others, its whole next basket, and a list of one's own."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -39,12 +40,24 @@ def test_a_household_its_experts_by_name_and_its_next_basket(shop: AppTest) -> N
     text, data = text_of(shop), load(DataConfig(source="groceries"))
     drawn, household = strip(shop), int(shop.number_input(key="user").value) - 1
     assert f"Household **{household + 1}** bought **{data.readable()[household]:,}** products in a year" in text
-    names = [expert["brief"] for expert in drawn["experts"] if expert["brief"]]
+    names = [expert["name"] for expert in drawn["experts"] if expert["name"]]
     groups = {name for tags in data.catalog.genres or () for name in tags}
     assert len(set(names)) >= 3 and set(names) <= groups
     basket = set(data.next_items(household).tolist())
     assert {int(item["item"]) for item in drawn["list"] if item["gold"]} == basket & {int(item["item"]) for item in drawn["list"]}
     assert sum(item["gold"] for item in drawn["list"]) >= 3, "the example is a household of whose next basket much is guessed"
+
+
+def test_a_name_that_does_not_fit_this_household_is_told_apart(shop: AppTest) -> None:
+    """Experts are named after everybody's slots: of one household's slot, often little is of the named type."""
+    data, drawn = load(DataConfig(source="groceries")), strip(shop)
+    genres = dict(zip(map(data.catalog.title, range(1, data.catalog.n_items + 1)), (data.catalog.genres or ())[1:], strict=True))
+    checked = [expert for expert in drawn["experts"] if expert["name"] and expert["sub"]]
+    assert {expert["fits"] for expert in checked} == {True, False}
+    for expert in checked:
+        held = re.sub(r" ×\d+$", "", expert["sub"].split("% ", 1)[1])
+        assert expert["fits"] or expert["name"] not in genres[held], "a name that does not fit, above an item that it fits"
+        assert expert["fits"] or "Other people’s slots gave it the name" in expert["votes"]
 
 
 def test_what_a_visitor_buys_is_read_in_the_household_s_place(shop: AppTest) -> None:
@@ -53,6 +66,6 @@ def test_what_a_visitor_buys_is_read_in_the_household_s_place(shop: AppTest) -> 
     assert len(cats) > 1
     after = strip(healthy(shop.multiselect(key="start_yours_items").set_value(cats).run()))
     assert [event["name"] for event in after["events"] if not event["gone"]] == ["+ " + catalog.title(item) for item in cats]
-    assert "Cat" in {expert["brief"] for expert in after["experts"]}, "an expert of what cats need is among them"
+    assert "Cat" in {expert["name"] for expert in after["experts"]}, "an expert of what cats need is among them"
     assert [item["name"] for item in after["list"]] != [item["name"] for item in before["list"]]
     assert [event["name"] for event in strip(press(shop, "Reset"))["events"]] == [event["name"] for event in before["events"]]

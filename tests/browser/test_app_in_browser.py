@@ -45,6 +45,10 @@ def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: A
     expect(strip.locator("rect[data-e]")).to_have_count(64)
     nodes = {kind: strip.locator(f'.node[data-kind="{kind}"]') for kind in ("event", "expert", "item")}
     expect(nodes["event"]).to_have_count(12)
+    fold = strip.locator(".fold")
+    if fold.count():
+        fold.click()  # small experts come out of their card without a rerun
+        expect(fold).to_have_attribute("aria-expanded", "true")
     expect(nodes["expert"]).to_have_count(8)
     visit.page.evaluate(COUNTED)
     for kind, says in (("item", "from expert"), ("expert", "of the votes here"), ("event", "votes for experts")):
@@ -115,6 +119,24 @@ COVERED = """told => [...told.getRootNode().querySelectorAll(".node")].filter(no
     const foot = node.getBoundingClientRect().bottom
     return foot > told.getBoundingClientRect().top || told.getBoundingClientRect().bottom > innerHeight
 }).map(node => node.getAttribute("aria-label"))"""
+
+
+@pytest.mark.opens("/")
+def test_a_bold_line_is_a_removal_that_was_measured_and_a_short_name_is_told_in_full(visit: Any) -> None:
+    """As many bold lines to a suggestion as experts without which it falls by 10% or more; other lines are faint."""
+    strip, bold = visit.page.locator(".st-key-start_strip"), 0
+    assert strip.locator(".lines .rest .bold").count() > 2
+    for row in strip.locator('.node[data-kind="item"]').all()[:8]:
+        row.focus()
+        falls = strip.locator('.node.on[data-kind="expert"] .n').evaluate_all("all => all.map(one => one.textContent)")
+        sure = [text for text in falls if text.startswith("−") and int(text[1:-1]) >= 10]
+        bold += len(sure)
+        assert strip.locator(".lines .lit .bold").count() == len(sure), falls
+        name = row.locator(".name")
+        if name.evaluate("name => name.scrollWidth > name.clientWidth"):
+            expect(strip.locator(".tip")).to_be_visible()
+            assert str(name.text_content()).removeprefix("★ ") in str(strip.locator(".tip").text_content())
+    assert bold > 2
 
 
 @pytest.mark.opens(f"/?{PLANTED}-slots&user=5")

@@ -53,6 +53,16 @@ def trace_model(model: Recommender, prediction: Prediction, indices: Sequence[in
     )
 
 
+def share_list(trace: ModelTrace, chances: np.ndarray) -> np.ndarray | None:
+    """Every expert's part of the list, [k]: its shares of the suggestions, weighted by their `chances` [M]. Where experts are
+    mixed, what the list loses without the expert, as a part of all such losses. None where neither is known."""
+    weights = chances / max(float(chances.sum()), 1e-12)
+    if trace.suggestion_share is not None:
+        return weights @ trace.suggestion_share
+    losses = weights @ np.nan_to_num(1 - trace.without_expert).clip(0)
+    return losses / losses.sum() if losses.sum() > 0 else None
+
+
 def _trace_votes(
     prediction: Prediction, indices: Sequence[int | None]
 ) -> tuple[list[list[tuple[int, float]]] | None, np.ndarray | None, np.ndarray | None]:
