@@ -19,6 +19,8 @@ from forked import Forked, command
 import elastic_core
 from elastic_core.bench.rows import read_rows
 from elastic_core.commands import COMMANDS, main
+from elastic_core.core.config import TrainConfig
+from elastic_core.core.train import training_clock
 from elastic_core.errors import InputError
 from elastic_core.recipes import recipe
 from elastic_core.runs import Run
@@ -86,6 +88,37 @@ def test_threads_are_measured_once_change_nothing_and_stay(here: Path, monkeypat
     assert learned[0] == learned[1] and len(asked) == 1
     assert main(["train", *SMALL, "--out=measured", "--set=train.epochs=9"]) == 0 and len(asked) == 1
     assert main(["train", *SMALL, "--out=none", "--threads=0"]) == 2 and not (here / "none").exists()
+
+
+def test_minutes_are_those_of_the_processor_unless_asked_otherwise(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, clock in ((["--out=busy"], "processor"), (["--out=by-the-clock", "--clock=wall"], "wall")):
+        assert main(["train", *SMALL, "--minutes=5", *words]) == 0
+        assert Run(Path(capsys.readouterr().out.strip())).config.train.clock == clock
+    worked = iter([0.0, 30.0])
+    monkeypatch.setattr("elastic_core.core.train.time.process_time", lambda: next(worked))
+    monkeypatch.setattr("elastic_core.core.train.torch.get_num_threads", lambda: 2)
+    now = training_clock(TrainConfig(clock="processor"))
+    began = now()
+    assert now() - began == 15, "two threads worked 15 seconds each"
+
+
+def test_a_file_is_trained_on_as_it_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Settings follow from its size, the folder has its name, and changes of single settings hold."""
+    rows = [f"cust-{u},sku-{(u * 7 + i * i) % 12},{i}" for u in range(60) for i in range(8)]
+    Path("my clicks.csv").write_text("\n".join(["visitor,page,at", *rows]))
+    words = ["--columns=user=visitor,item=page,time=at", "--set=train.epochs=1", "--model=sasrec", "--minutes=1"]
+    assert main(["train", "my clicks.csv", *words]) == 0
+    assert capsys.readouterr().out == "checkpoints/local-my-clicks-sasrec\n"
+    config = Run(Path("checkpoints/local-my-clicks-sasrec")).config
+    assert (config.model.length, config.train.batch, config.train.epochs, config.train.minutes) == (16, 16, 1, 1.0)
+    assert Path(config.data.source) == here / "my clicks.csv"
+    assert main(["recommend", "local-my-clicks-sasrec", "--user", "cust-7", "--json", "--top", "3"]) == 0
+    assert [json.loads(line)["rank"] for line in capsys.readouterr().out.splitlines()] == [1, 2, 3]
+    assert main(["data", "my clicks.csv", words[0], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["people"] == "60"
+    refused(["train", "my clicks.csv", "--recipe=toy"], "SOURCE or --recipe", capsys)
 
 
 def test_evaluate_prints_means_with_intervals(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

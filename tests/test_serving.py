@@ -151,8 +151,20 @@ def test_a_caller_who_asks_too_often_is_told_so(tiny: Tiny) -> None:
         assert late.headers["Retry-After"] == "1" and "requests a second" in late.json()["error"]
         time.sleep(0.5)
         assert limited.client.get("/ready").status_code == 200
+        assert {limited.client.get("/health").status_code for _ in range(20)} == {200}, "who watches the process is never refused"
     finally:
         limited.close()
+
+
+def test_a_service_that_takes_no_requests_is_alive_and_not_ready(tiny: Tiny) -> None:
+    full = Served(ListService(tiny[2].ranker), Limits(rate=0, waiting=0))
+    try:
+        assert full.client.get("/health").json() == {"status": "ok"}
+        ready = full.client.get("/ready")
+        assert ready.status_code == 503 and "too many" in ready.json()["error"]
+        assert full.client.post("/recommend", json={"user": "a"}).status_code == 429
+    finally:
+        full.close()
 
 
 FUZZED = 8  # requests of each kind to each address

@@ -221,6 +221,16 @@ def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: St
         assert len(run.events("epoch")) >= epochs and run.finished
 
 
+def test_time_that_is_left_goes_to_trainings_that_the_clock_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = plan.make
+    monkeypatch.setattr(plan, "make", lambda *given: planned(*given)._replace(share=0.1))
+    study = tiny(tmp_path / "here", minutes=0.3)
+    found = study.conduct()
+    budgets = {run.config.train.minutes for label in PAIR for run in study.sides["last"].runs(label)}
+    assert len(budgets) == 1 and 60 * budgets.pop() > 0.3, "a tenth of a second was planned for each"
+    assert found["seconds"] < 1.1 * 0.3 * 60
+
+
 def conducted(folder: Path) -> None:
     """Runs in a child process."""
     with pytest.MonkeyPatch.context() as patched:
@@ -241,7 +251,9 @@ def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path, children: Any)
     study = tiny(tmp_path / "here")
     found = study.conduct()
     assert found["seconds"] >= study.clock.before > 0, "the time before the kill counts"
-    assert json.loads((study.folder / conduct.STUDY).read_text())["plan"] == kept["plan"], "shares stay the same for all"
+    done = json.loads((study.folder / conduct.STUDY).read_text())["plan"]
+    assert done | {"share": 0} == kept["plan"] | {"share": 0} and done["share"] >= kept["plan"]["share"]
+    assert len({run.config.train.minutes for label in PAIR for run in study.sides["last"].runs(label)}) == 1, "the same for all"
     assert len(study.sides["last"].systems) == 5 and (study.folder / PAGE).exists(), "three that count, two that learn"
 
 

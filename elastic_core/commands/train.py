@@ -26,7 +26,7 @@ import shutil
 import signal
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 import typer
@@ -89,6 +89,12 @@ def run_command(
         float | None,
         typer.Option(metavar="N", help=f"Stop after so many minutes of training; by default {MINUTES:g}, of a recipe its own."),
     ] = None,
+    clock: Annotated[
+        Literal["processor", "wall"],
+        typer.Option(
+            help="Of --minutes: what each thread of the processor works, which a busy machine does not stretch, or wall."
+        ),
+    ] = "processor",
     threads: Annotated[
         str, typer.Option(metavar="N", help="CPU threads, or auto: as the run had, OMP_NUM_THREADS, or as measured at the start.")
     ] = "auto",
@@ -104,7 +110,9 @@ def run_command(
     try:
         with _process_group() as ranks, stop_on_signals(signal.SIGINT, signal.SIGTERM) as stop:
             begin = ranks.together(lambda: find_run(begin_name) if begin_name else None)
-            later = ranks.together(lambda: budget_settings(minutes, device))
+            later = ranks.together(
+                lambda: budget_settings(minutes if given[:1] != ["SOURCE"] else minutes or MINUTES, clock, device)
+            )
             if source:
                 own = [change for change in changes or () if change.startswith("data.")]
                 data = ranks.together(lambda: data_config(source, settings, own))
@@ -166,9 +174,11 @@ def load_same_data(config: DataConfig, ranks: Alone) -> Dataset:
     return ranks.together(same)
 
 
-def budget_settings(minutes: float | None, device: str) -> dict[str, Any]:
-    """The settings of `train` that --minutes and --device change."""
-    settings = {"train.minutes": minutes, "train.device": str(find_device(device)) if device else None}
+def budget_settings(minutes: float | None, clock: str, device: str) -> dict[str, Any]:
+    """The settings of `train` that --minutes, --clock and --device change."""
+    settings: dict[str, Any] = {"train.minutes": minutes, "train.device": str(find_device(device)) if device else None}
+    if minutes is not None:
+        settings["train.clock"] = clock
     return {name: value for name, value in settings.items() if value is not None}
 
 

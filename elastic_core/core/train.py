@@ -38,6 +38,14 @@ def out_of_patience(train: TrainConfig, epoch: int, best_epoch: int) -> str:
     return f"no better validation {SELECTION} in {train.patience} epochs" if epoch - best_epoch >= train.patience else ""
 
 
+def training_clock(train: TrainConfig) -> Callable[[], float]:
+    """The clock of a training's budget, in seconds. A processor's is what each of its threads worked."""
+    if train.clock == "wall":
+        return time.monotonic
+    threads = torch.get_num_threads() if train.device == "cpu" else 1
+    return lambda: time.process_time() / threads
+
+
 def out_of_minutes(minutes: float) -> str:
     return f"budget of {minutes:g} minutes spent"
 
@@ -99,7 +107,7 @@ class Loop:
         if self.model.trained:
             objectives.check(config.objective.name, self.model)
         check_data(self.model, dataset)
-        self.now = {"wall": time.monotonic, "processor": time.process_time}[config.train.clock]
+        self.now = training_clock(config.train)
         self.epoch, self.step, self.seconds = 0, 0, 0.0
         self.best, self.best_epoch = -math.inf, 0
         self.stopped = ""
@@ -181,7 +189,7 @@ class Loop:
         return (batch.to(self.device) for batch in batches)
 
     def _out_of_time(self, seconds: float) -> bool:
-        """Any process may be asked to stop; the clock is rank 0's, and a processor's counts all its threads."""
+        """Any process may be asked to stop; the clock is rank 0's."""
         minutes, asked, spent = self.config.train.minutes, 2, 1
         late = minutes and not self.ranks.rank and self.seconds + seconds > minutes * 60
         decided = self.ranks.largest(asked if self.stop() else spent if late else 0)

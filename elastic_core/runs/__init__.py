@@ -161,9 +161,7 @@ class Run:
         Raises InputError if none are stored (it says how), the file is damaged, or it is of other data than the run's.
         """
         if not self.has_report:
-            raise InputError(
-                f"the run {self.name} keeps no ranks of its test; elastic evaluate {self.path} --store keeps them"
-            )
+            raise InputError(f"the run {self.name} keeps no ranks of its test; elastic evaluate {self.path} --store keeps them")
         return _read_report(self, files.file_stamp(self.path / ranks.FILE), files.file_stamp(self.path / EVENTS))
 
     def snapshots(self) -> list[tuple[int, Path]]:

@@ -4,12 +4,12 @@ import contextlib
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, TextIO
 
 from elastic_core.core.config import TrainConfig
+from elastic_core.core.train import training_clock
 
 BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed} {postfix}"
 
@@ -19,7 +19,8 @@ class Progress:
 
     def __init__(self, train: TrainConfig, lines: bool = True, out: TextIO | None = None) -> None:
         self.train, self.lines, self.out = train, lines, out or sys.stderr
-        self.began, self.best, self.valid = time.monotonic(), 0.0, ""
+        self.now = training_clock(train)
+        self.began, self.best, self.valid = self.now(), 0.0, ""
         self.bar = _make_bar(self.out)
 
     def __call__(self, event: dict[str, Any]) -> None:
@@ -56,7 +57,7 @@ class Progress:
             return
         parts = [(event["epoch"] - 1 + event["done"] / max(event["of"], 1)) / self.train.epochs]
         if self.train.minutes:
-            parts.append((time.monotonic() - self.began) / (60 * self.train.minutes))
+            parts.append((self.now() - self.began) / (60 * self.train.minutes))
         self.bar.n = min(round(100 * max(parts)), 100)
         self.bar.set_description(f"epoch {event['epoch']:>3}", refresh=False)
         self.bar.set_postfix_str(f"loss {event['loss']:.4f}{self.valid}")

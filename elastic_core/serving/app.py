@@ -1,7 +1,8 @@
 """The addresses of the service: requests, answers, and what is refused, each time in one sentence.
 
 Requests are JSON. What cannot be answered is 4xx with {"error": sentence}: 400 and 422 for what is no such request, 409 where a
-user has another number of events than the caller thinks, 413 for one that is too large, 429 for too many at a time.
+user has another number of events than the caller thinks, 413 for one that is too large, 429 for too many at a time. Only /ready
+answers 503, while no request is taken.
 """
 
 import json
@@ -24,6 +25,7 @@ from elastic_core.serving.batcher import Batcher, Busy
 from elastic_core.serving.service import Conflict, ListService, Request
 
 MAX_ID, MAX_IDS, MAX_K = 200, 10_000, 1_000
+HEALTH = "/health"
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=MAX_ID)]
 Ids = Annotated[list[Id], Field(max_length=MAX_IDS)]
@@ -103,6 +105,10 @@ class ForgetAnswer(BaseModel):
     forgotten: bool = Field(description="whether anything was kept")
 
 
+class HealthAnswer(BaseModel):
+    status: str
+
+
 class ReadyAnswer(BaseModel):
     status: str
     run: str
@@ -118,6 +124,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     code: {"model": Refusal, "description": what}
     for code, what in ((400, "no request"), (413, "too large"), (422, "no such request"), (429, "too many at a time"))
 }
+NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Refusal, "description": "it takes no requests now"}}
 CONFLICT: dict[int | str, dict[str, Any]] = {
     409: {"model": Refusal, "description": "another number of events than `after`"}
 }  # fmt: skip
@@ -148,8 +155,14 @@ def create_app(service: ListService, run: str, limits: Limits = Limits()) -> Fas
     async def page() -> Response:
         return Response(_page_html(run, model, n_items), media_type="text/html")
 
-    @app.get("/ready", response_model=ReadyAnswer, summary="whether it can answer, and for which run")
+    @app.get(HEALTH, response_model=HealthAnswer, summary="whether the process lives; never refused, however busy it is")
+    async def health() -> Response:
+        return _json_response({"status": "ok"})
+
+    @app.get("/ready", response_model=ReadyAnswer, responses=NOT_READY, summary="whether it can answer now, and for which run")
     async def ready() -> Response:
+        if not app.state.batcher.ready:
+            return _json_response({"error": "too many requests are waiting"}, 503, {"Retry-After": "1"})
         return _json_response({"status": "ok", "run": run, "model": model, "items": n_items})
 
     @app.post("/recommend", response_model=ListAnswer, summary="the next items of a user, or after a history")
@@ -216,7 +229,7 @@ class LimitRequests:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if self.rate and not self._take_token((scope.get("client") or ("",))[0]):
+        if self.rate and scope["path"] != HEALTH and not self._take_token((scope.get("client") or ("",))[0]):
             sentence = f"more than {self.rate:g} requests a second; ask again in a second"
             await _json_response({"error": sentence}, 429, {"Retry-After": "1"})(scope, receive, send)
             return
@@ -269,4 +282,4 @@ def _page_html(run: str, model: str, n_items: int) -> str:
 curl -X POST localhost:8600/events -H 'content-type: application/json' -d '{{"user": "anna", "items": ["50"], "k": 5}}'
 curl -X POST localhost:8600/recommend -H 'content-type: application/json' -d '{{"user": "anna", "exclude": ["181"]}}'</pre>
 <p><a href="/docs">Try every address</a> (needs the internet for its looks), <a href="/openapi.json">OpenAPI</a>,
-<a href="/ready">ready</a>.</p></body></html>"""
+<a href="/ready">ready</a>, <a href="/health">health</a>.</p></body></html>"""

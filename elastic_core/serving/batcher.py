@@ -27,6 +27,11 @@ class Batcher:
         self._thread = threading.Thread(target=self._work, name="batcher", daemon=True)
         self._thread.start()
 
+    @property
+    def ready(self) -> bool:
+        """Whether a request would be taken now."""
+        return self._thread.is_alive() and self._queue.qsize() < self.max_waiting
+
     async def submit(self, request: Request) -> Request:
         """The same request, answered. Raises Busy, or the error of the request."""
         if self._queue.qsize() >= self.max_waiting:

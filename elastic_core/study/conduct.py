@@ -41,6 +41,7 @@ from elastic_core.study.side import STUDY, Side, baselines, cuts_of, read_kept, 
 
 CLOCK, COSTS, ANSWER, PAGE, LOCK = "clock.json", "costs.json", "answer.json", "study.html", ".lock"
 Tell = Callable[[float, float, str], None]  # seconds that are done, of so many, and what is done now
+MORE = 0.2  # of a training's share, from which it is worth to go on
 SLACK = 1.05  # of the budget: a system that would end beyond it is left out
 
 
@@ -148,6 +149,7 @@ class Study:
             self._train(side, label, SLACK)
         for label in self.plan.left_out:  # where trainings stopped by themselves there is time for more of them
             self._train(self.side, label, plan.KEPT)
+        self._use_what_is_left()
         self._measure()
         self._say("Writing the answer")
         answer = answers.answer(self)
@@ -231,6 +233,25 @@ class Study:
             except InputError as error:
                 self.faults[label] = str(error)
                 return
+
+    def _use_what_is_left(self) -> None:
+        """Where some trainings stopped by themselves, those that the clock ended go on with the time that is left, all alike."""
+        trained = [(side, label) for side in self.sides.values() for label in side.trained]
+        cut = [
+            (side, label)
+            for side, label in trained
+            if any("budget of" in str(run.last("end").get("reason")) for run in side.runs(label))
+        ]
+        if not cut:
+            return
+        left = plan.KEPT * self.asked.minutes * 60 - self.clock.seconds - self.plan.after
+        more = left / sum(len(side.runs(label)) for side, label in cut) - self.plan.besides
+        if more < MORE * self.plan.share:
+            return
+        self._keep(read_kept(self.folder) | {"plan": self.plan._replace(share=self.plan.share + more)._asdict()})
+        self.__dict__.pop("plan", None)
+        for side, label in cut:
+            self._train(side, label, SLACK)
 
     def _measure(self) -> None:
         """What is asked of the trained systems besides their ranks, on the first way of holding out."""
