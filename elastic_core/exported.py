@@ -22,7 +22,7 @@ from elastic_core import files
 from elastic_core.core.batches import Batch
 from elastic_core.data import Catalog
 from elastic_core.errors import InputError, unless_memory
-from elastic_core.models import Met, Recommender
+from elastic_core.models import Recommender, SeenItems
 
 IDS, NEAR, HISTORIES = "items", 1e-4, 33  # the largest difference of a score; histories that are compared
 
@@ -36,17 +36,17 @@ class Scores(nn.Module):
 
     def forward(self, items: Tensor) -> Tensor:
         batch, scorer = Batch(items, items), self.model.scorer()
-        met = None if scorer.repeat_bias is None else Met(items, torch.arange(items.shape[0], device=items.device))
+        met = None if scorer.repeat_bias is None else SeenItems(items, torch.arange(items.shape[0], device=items.device))
         return scorer(self.model.last_state(batch), met)
 
 
-class Exported(NamedTuple):
+class ExportedProgram(NamedTuple):
     program: torch.export.ExportedProgram
     differs: float  # the largest difference of a score between it and the model
     people: bool  # whether it takes any number of people at a time; else one
 
 
-def export(model: Recommender) -> Exported:
+def export_program(model: Recommender) -> ExportedProgram:
     """The program, compared with the model over histories of every length.
 
     Raises InputError for a model without weights, one that torch cannot trace, and where a score differs by more than 1e-4.
@@ -59,8 +59,8 @@ def export(model: Recommender) -> Exported:
         shapes = ({0: torch.export.Dim.AUTO if people > 1 else None},)
         try:
             with torch.no_grad():
-                program = torch.export.export(scores, (_histories(model, people),), dynamic_shapes=shapes, strict=False)
-            return Exported(program, _compared(scores, program.module(), people > 1), people > 1)
+                program = torch.export.export(scores, (_random_histories(model, people),), dynamic_shapes=shapes, strict=False)
+            return ExportedProgram(program, _largest_difference(scores, program.module(), people > 1), people > 1)
         except InputError:
             raise
         except Exception as error:  # whatever a tracer meets in an operator
@@ -69,18 +69,18 @@ def export(model: Recommender) -> Exported:
     raise InputError(f"torch cannot export {model.config.name}: {files.printable_text(str(fault).strip().splitlines()[0], 150)}")
 
 
-def save(found: Exported, catalog: Catalog, path: Path) -> None:
+def save_program(found: ExportedProgram, catalog: Catalog, path: Path) -> None:
     """Write the program and what its ids mean, whole or not at all."""
     told = {IDS: "\n".join(map(str, catalog.ids[1:]))}
-    files.write_whole(path, lambda beside: _write(found.program, beside, told))
+    files.write_whole(path, lambda beside: _write_program(found.program, beside, told))
 
 
-def _write(program: torch.export.ExportedProgram, path: Path, told: dict[str, str]) -> None:
+def _write_program(program: torch.export.ExportedProgram, path: Path, told: dict[str, str]) -> None:
     with path.open("wb") as file:
         torch.export.save(program, file, extra_files=told)
 
 
-def save_onnx(found: Exported, model: Recommender, catalog: Catalog, path: Path) -> float:
+def save_onnx(found: ExportedProgram, model: Recommender, catalog: Catalog, path: Path) -> float:
     """Write the program as ONNX, whole or not at all, and return the largest difference of a score in ONNX Runtime.
 
     Raises InputError where the packages are missing, for an operator that ONNX has not, and where a score differs by more than
@@ -107,12 +107,12 @@ def save_onnx(found: Exported, model: Recommender, catalog: Catalog, path: Path)
     def run(items: Tensor) -> Tensor:
         return torch.from_numpy(session.run(None, {IDS: items.numpy()})[0])
 
-    differs = _compared(Scores(model).eval(), run, found.people)
+    differs = _largest_difference(Scores(model).eval(), run, found.people)
     files.write_whole(path, lambda beside: beside.write_bytes(content))
     return differs
 
 
-def _histories(model: Recommender, people: int, seed: int = 0) -> Tensor:
+def _random_histories(model: Recommender, people: int, seed: int = 0) -> Tensor:
     """Random histories `[people, length]`, of one event up to all."""
     generator = torch.Generator().manual_seed(seed)
     items = torch.randint(1, model.n_items + 1, (people, model.length), generator=generator)
@@ -122,9 +122,9 @@ def _histories(model: Recommender, people: int, seed: int = 0) -> Tensor:
 
 
 @torch.no_grad()
-def _compared(scores: Scores, run: Callable[[Tensor], Tensor], together: bool) -> float:
+def _largest_difference(scores: Scores, run: Callable[[Tensor], Tensor], together: bool) -> float:
     """The largest difference. Raises InputError where it is too large."""
-    items = _histories(scores.model, HISTORIES, seed=1)
+    items = _random_histories(scores.model, HISTORIES, seed=1)
     parts = (items, items[:1]) if together else items.split(1)
     differs = max(float((run(part)[:, 1:] - scores(part)[:, 1:]).abs().max()) for part in parts)
     if not differs <= NEAR:

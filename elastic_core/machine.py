@@ -112,7 +112,7 @@ class SpareCores:
     def __init__(self) -> None:
         self.seen, self.count = _processor_seconds(), 1
 
-    def now(self) -> int:
+    def count_spare(self) -> int:
         """From 1 on; what it was since the last look, so at first 1."""
         count_text = os.environ.get("OMP_NUM_THREADS", "")
         if count_text.isdecimal() and int(count_text[:4]) >= 1:

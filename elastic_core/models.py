@@ -21,9 +21,9 @@ it is `causal`, that is, if no state depends on a later event; "last" if not; "c
 it to this: no state sees its target, neither padding nor other rows change one, the loss reaches every parameter, and no step
 waits for its device (no `.item()`, no index that is a mask).
 
-All else has a default. `variants` names it in the app. `kept_per_event` prices a training before its first step: the default, of
+All else has a default. `variants` names it in the app. `saved_per_event` prices a training before its first step: the default, of
 blocks of width d around an attention that holds its N x N weights, is safe for most; define it if tests/test_budget.py says that
-it is not, or where a long history costs less (`self.kept_by_blocks()`): how many numbers one event keeps in one of `layers`
+it is not, or where a long history costs less (`self.saved_by_blocks()`): how many numbers one event keeps in one of `layers`
 layers, never less than it does, a whole step at most 8 times that. What it takes: `bench --systems NAME --lengths 256`; N x N
 vectors are made again by rows under `checkpoint` (shan.py). What only some tell, as `last_weights`, is in
 peers/parts/capabilities.py.
@@ -32,7 +32,7 @@ peers/parts/capabilities.py.
 # ruff: noqa: F401
 # mypy: implicit-reexport
 
-from elastic_core.core.batches import Batch, Met
+from elastic_core.core.batches import Batch, SeenItems
 from elastic_core.core.building import build, outline
 from elastic_core.core.config import ConvWidth, Few, Length, ModelConfig, Several, Weight, Within
 from elastic_core.core.contract import (
@@ -42,27 +42,27 @@ from elastic_core.core.contract import (
     Encoded,
     Judge,
     Mixture,
-    Pairs,
+    PairwiseScorer,
     Recommender,
     Retrieved,
-    Retrieves,
+    RetrievingModel,
     Scorer,
-    Streams,
+    StreamingModel,
     Trace,
-    Traces,
+    TracingModel,
     Variant,
+    as_retrieving_model,
+    as_tracing_model,
     balance_penalty,
     can_retrieve,
     can_stream,
     check_data,
-    memory_of,
     model_class,
     register,
-    tracing,
 )  # fmt: skip
 from elastic_core.core.histories import Catalog
 
 
-def names() -> tuple[str, ...]:
+def model_names() -> tuple[str, ...]:
     """Those of this package by name, then your own."""
     return tuple(MODELS)

@@ -21,7 +21,7 @@ failed: list[str] = []  # one sentence for each file that did not work
 _begun: set[str] = set()  # values of the variable
 
 
-def load() -> None:
+def load_plugins() -> None:
     """Imports every .py file of the folders that ELASTIC_PLUGINS names, once. One that fails is warned of; the others work."""
     named = os.environ.get(VARIABLE, "")
     if named in _begun:
@@ -33,14 +33,14 @@ def load() -> None:
             failed.append(f"{VARIABLE} names {folder}, which is no folder")
         for file in sorted(path.glob("*.py")) if path.is_dir() else []:
             try:
-                _load(file.resolve())
+                _load_plugin(file.resolve())
             except Exception as error:  # a stranger's file: whatever it raises must not take the others down
                 failed.append(f"{file} is left out: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
     for sentence in failed:
         warnings.warn(sentence, stacklevel=2)
 
 
-def _load(file: Path) -> None:
+def _load_plugin(file: Path) -> None:
     name = f"elastic_plugins_{hashlib.sha256(str(file.parent).encode()).hexdigest()[:8]}.{file.stem}"
     if name in sys.modules:
         return

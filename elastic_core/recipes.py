@@ -48,7 +48,7 @@ def toy(model: str = "elastic") -> RunConfig:
 
 def planted(model: str = "elastic") -> RunConfig:
     """The planted world at its default size: 2,000 people, 16 interests, truth known."""
-    return _tuned(
+    return _make_config(
         model, DataConfig(source="planted"), {"length": 64, "dropout": 0.1, "n_subkeys": 8, "k": 8}, {"span": 32},
         {"epochs": 60, "patience": 6, "batch": 64, "ema_decay": 0.99},
     )  # fmt: skip
@@ -68,7 +68,7 @@ def planted_long(model: str) -> RunConfig:
         users=500, items=320, interests=16, interests_per_user=8, mean_length=1_200, max_length=1_200, drift=0.0, noise=0.05,
         determinism=0.9, dwell=0.94,
     )  # fmt: skip
-    return _tuned(
+    return _make_config(
         model, DataConfig(source="planted", planted=world), {"length": 1_024, "dropout": 0.1, "n_subkeys": 8, "k": 8},
         {"span": 512}, {"epochs": 40, "patience": 10, "batch": 16, "valid_protocol": "full-seen"},
     )  # fmt: skip
@@ -82,7 +82,7 @@ def ml_100k(model: str) -> RunConfig:
     train: Given = {"epochs": 200, "patience": 10, "batch": 32, "ema_decay": 0.99, "optimizer": "adamw", "weight_decay": 0.5}
     if model == "sasrec":
         shape, train = {"length": 200, "dropout": 0.2}, {"epochs": 200, "patience": 15, "batch": 64}
-    return _tuned(model, DataConfig(source="ml-100k"), shape, {"span": 50}, train)
+    return _make_config(model, DataConfig(source="ml-100k"), shape, {"span": 50}, train)
 
 
 def grid_point(model: str, point: str) -> RunConfig:
@@ -95,7 +95,9 @@ def grid_point(model: str, point: str) -> RunConfig:
     if not models.model_class(model).objective:
         raise InputError(f"{model} learns nothing by gradient, so there is nothing to tune")
     plain: Given = {"epochs": 200, "learning_rate": 1e-3}
-    return _tuned(model, DataConfig(source="ml-100k"), {"length": 200}, {"span": 50}, plain).override(*GRID[point], *changes)
+    return _make_config(model, DataConfig(source="ml-100k"), {"length": 200}, {"span": 50}, plain).override(
+        *GRID[point], *changes
+    )
 
 
 def ml_1m(model: str) -> RunConfig:
@@ -110,8 +112,8 @@ def ml_1m(model: str) -> RunConfig:
 
 def ml_1m_cpu(model: str = "elastic") -> RunConfig:
     """MovieLens-1M in 20 minutes of one core: sampled softmax; the same settings for every model, tuned for none."""
-    return _tuned(
-        model, DataConfig(source="ml-1m"), {"length": 200, "dropout": 0.2, **_local(model)}, {"span": 100, **SAMPLED},
+    return _make_config(
+        model, DataConfig(source="ml-1m"), {"length": 200, "dropout": 0.2, **_local_convolution(model)}, {"span": 100, **SAMPLED},
         {"epochs": 100, "minutes": 20.0, "clock": "processor", "batch": 64, "ema_decay": 0.99},
     )  # fmt: skip
 
@@ -125,17 +127,17 @@ def ml_1m_converged(model: str) -> RunConfig:
 
 def video_games(model: str) -> RunConfig:
     """Amazon Video Games: 24,303 people, 10,672 games, half of the people with at most 7. The same settings for every model."""
-    shape, taught = {"length": 50, "dropout": 0.5, **_local(model)}, {"span": 25, **SAMPLED}
+    shape, taught = {"length": 50, "dropout": 0.5, **_local_convolution(model)}, {"span": 25, **SAMPLED}
     train: Given = {"epochs": 200, "patience": 10, "batch": 128, "ema_decay": 0.99}
-    return _tuned(model, DataConfig(source="amazon-video-games"), shape, taught, train)
+    return _make_config(model, DataConfig(source="amazon-video-games"), shape, taught, train)
 
 
 def groceries(model: str) -> RunConfig:
     """A year of groceries in 20 minutes of one core: 2,404 households, 1,323 products. The same settings for every model: seen
     products stay among the candidates, and a learned number says so, since households buy most things again."""
-    shape: Given = {"length": 200, "dropout": 0.2, "repeat_bias": True, **_local(model)}
+    shape: Given = {"length": 200, "dropout": 0.2, "repeat_bias": True, **_local_convolution(model)}
     train: Given = {"epochs": 100, "minutes": 20.0, "clock": "processor", "patience": 10, "batch": 64, "ema_decay": 0.99}
-    return _tuned(
+    return _make_config(
         model, DataConfig(source="groceries"), shape, {"span": 100, **SAMPLED}, {**train, "valid_protocol": "full-seen"}
     )  # fmt: skip
 
@@ -166,7 +168,7 @@ def settings_for(name: str, dataset: Dataset, minutes: float, seed: int, device:
         raise InputError(f"{dataset.label} were not loaded by elastic_core.load, so no run could find them again")
     again, valid_protocol = count_repeats(dataset, "valid").share, fitting_protocol(dataset)
     sizes = (usual_length(dataset), dataset.catalog.n_items, dataset.histories.n_users)
-    config = studied(name, dataset.config, *sizes, valid_protocol, {"repeat_bias": True} if again >= REPEATS else {})
+    config = study_recipe(name, dataset.config, *sizes, valid_protocol, {"repeat_bias": True} if again >= REPEATS else {})
     return replace(config, train=replace(config.train, minutes=minutes, seed=seed, device=device))
 
 
@@ -176,16 +178,16 @@ def usual_length(dataset: Dataset) -> int:
     return int(min(LONGEST, max(16, 8 * math.ceil(usual / 8))))
 
 
-def studied(
+def study_recipe(
     label: str, data: DataConfig, length: int, items: int, people: int, valid_protocol: Any, more: Given | None = None
 ) -> RunConfig:
     """One of `STUDIED`, or any model, on data of which so much is known; `length` events are read. The same settings for all,
     tuned for none, and `more` of the model."""
-    model, settings, _ = STUDIED.get(label, (label, _local(label), ""))
+    model, settings, _ = STUDIED.get(label, (label, _local_convolution(label), ""))
     loss: Given = {"loss": "full"} if items <= FULL else SAMPLED
     batch = 64 if people >= 500 else 16
     shape: Given = {"length": length, "dropout": 0.2, "n_subkeys": 16, "k": 8, **settings, **(more or {})}
-    return _tuned(
+    return _make_config(
         model, data, shape, {"span": max(length // 2, 1), **loss},
         {
             "epochs": 200, "patience": 10, "batch": batch, "ema_decay": 0.99, "valid_protocol": valid_protocol,
@@ -200,7 +202,7 @@ FULL = 5_000  # items, up to which the exact softmax is worth its time
 JUDGED = 2_000  # people whose validation chooses the epoch
 
 
-def _tuned(model: str, data: DataConfig, shape: Given, taught: Given, train: Given) -> RunConfig:
+def _make_config(model: str, data: DataConfig, shape: Given, taught: Given, train: Given) -> RunConfig:
     """A configuration with two layers, 64 wide, and with what a model of ours sets of its own."""
     rate: Given = {"learning_rate": RATES.get(model, 1e-3)}
     return RunConfig(
@@ -211,7 +213,7 @@ def _tuned(model: str, data: DataConfig, shape: Given, taught: Given, train: Giv
     )
 
 
-def _local(model: str) -> dict[str, Any]:
+def _local_convolution(model: str) -> dict[str, Any]:
     """The convolution that is not SASRec's; models without one do not know the setting."""
     return {} if model == "sasrec" else {"conv_width": 16}
 
@@ -242,15 +244,15 @@ def recipe(name: str, model: str = DEFAULT) -> RunConfig:
 def model_settings(name: str, **settings: Any) -> ModelConfig:
     """A model's settings, as far as it has them: one recipe serves every model. One that needs no training keeps its own."""
     trained = models.model_class(name).objective
-    return _able(ModelConfig.known[name], settings if trained else {})
+    return _known_settings(ModelConfig.known[name], settings if trained else {})
 
 
 def objective_settings(model: str, name: str = "", **settings: Any) -> ObjectiveConfig:
     """The settings of the objective `name`, or of the model's own choice, as far as it has them."""
-    chosen = name or models.model_class(model).objective or objectives.names()[0]
-    return _able(ObjectiveConfig.known[chosen], settings)
+    chosen = name or models.model_class(model).objective or objectives.objective_names()[0]
+    return _known_settings(ObjectiveConfig.known[chosen], settings)
 
 
-def _able(kind: type[Settings], settings: dict[str, Any]) -> Settings:
+def _known_settings(kind: type[Settings], settings: dict[str, Any]) -> Settings:
     known = {f.name for f in fields(kind)}
     return kind(**{key: value for key, value in settings.items() if key in known})

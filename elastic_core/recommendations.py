@@ -99,7 +99,7 @@ class ItemRanker:
         self.model, self.catalog, self.keep_seen = model.eval(), catalog, keep_seen
         self._load_data, self._counts = load_data, counts
         with torch.inference_mode():
-            self._score = model.prepare()
+            self._score = model.prepare_scores()
 
     # --- what is known of users and items ------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class ItemRanker:
     @cached_property
     def item_numbers(self) -> ndarray:
         """The number that the run gave every item of the data, int64 [n_items + 1]; 0 for an item that it does not know."""
-        return np.array([self.catalog.find(str(raw)) for raw in self.dataset.catalog.ids], dtype=np.int64)
+        return np.array([self.catalog.find_item(str(raw)) for raw in self.dataset.catalog.ids], dtype=np.int64)
 
     @cached_property
     def user_rows(self) -> dict[str, int]:
@@ -133,12 +133,12 @@ class ItemRanker:
         if self._load_data is None:
             raise InputError("nothing is known of this user, and this run does not know what is popular")
         counts = np.zeros(self.catalog.n_items + 1, dtype=np.int64)
-        np.add.at(counts, self.item_numbers, self.dataset.counts())
+        np.add.at(counts, self.item_numbers, self.dataset.item_counts())
         return torch.from_numpy(counts).float()
 
     def find_items(self, ids: Iterable[Id]) -> tuple[ndarray, int]:
         """Dense ids int64 of the items that the run knows, and the number of those it does not."""
-        dense = np.array([self.catalog.find(id_text(raw)) for raw in ids], dtype=np.int64)
+        dense = np.array([self.catalog.find_item(id_text(raw)) for raw in ids], dtype=np.int64)
         return dense[dense > 0], int((dense == 0).sum())
 
     def allowed_items(self, exclude: Iterable[Id] = (), only: Iterable[Id] | None = None) -> Tensor:
@@ -155,7 +155,7 @@ class ItemRanker:
         """Dense items and times of a user of the data, and how many events were left out, as the run does not know their items.
         `before_test`: without the held-out test event and what follows it."""
         row, histories = self.user_rows[user], self.dataset.histories
-        end = self.dataset.ends("test")[row] if before_test else histories.offsets[row + 1]
+        end = self.dataset.split_ends("test")[row] if before_test else histories.offsets[row + 1]
         events = slice(histories.offsets[row], end)
         items = self.item_numbers[histories.items[events]]
         known = items > 0
@@ -199,20 +199,22 @@ class ItemRanker:
         allowed = self.allowed_items(exclude, only)
         if not allowed.any():
             raise InputError("no item is left to suggest: the run knows none that `only` allows and `exclude` does not take away")
-        names, named = self._resolve(users, histories)
+        names, named = self._resolve_users(users, histories)
         keep = self.keep_seen if seen is None else seen
         for start in range(0, len(names), MAX_BATCH):
             chunk = names[start : start + MAX_BATCH]
             if named is None:
                 histories_read = [self.user_history(name, before_test) for name in chunk]
             else:
-                histories_read = [(items, None, unknown) for items, unknown in (self._read(named[name]) for name in chunk)]
-            items, scores = self.rank([Query(items, allowed, times, keep) for items, times, _ in histories_read], k)
+                histories_read = [
+                    (items, None, unknown) for items, unknown in (self._read_history(named[name]) for name in chunk)
+                ]
+            items, scores = self.rank_items([Query(items, allowed, times, keep) for items, times, _ in histories_read], k)
             known, unknown = np.array([(len(items), unknown) for items, _, unknown in histories_read]).T
             yield Recommendations(self.catalog, chunk, items, scores, known, unknown)
 
     @torch.inference_mode()
-    def rank(self, queries: Sequence[Query], k: int) -> tuple[ndarray, ndarray]:
+    def rank_items(self, queries: Sequence[Query], k: int) -> tuple[ndarray, ndarray]:
         """Dense items int64 and scores float32 `[B, k]`, best first. Raises InputError where a query has no history and nobody
         knows what is popular."""
         items, scores = np.zeros((len(queries), k), np.int64), np.full((len(queries), k), -np.inf, np.float32)
@@ -224,11 +226,11 @@ class ItemRanker:
         for group in groups.values():
             for start in range(0, len(group), size):
                 rows = group[start : start + size]
-                best, values = top_items(self._scores([queries[row] for row in rows]), k)
+                best, values = top_items(self._score_queries([queries[row] for row in rows]), k)
                 items[rows], scores[rows] = best.numpy(), values.numpy()
         return items, scores
 
-    def _scores(self, queries: Sequence[Query]) -> Tensor:
+    def _score_queries(self, queries: Sequence[Query]) -> Tensor:
         """`[B, n_items + 1]` for queries that are alike; -inf for what may not be suggested."""
         if len(queries[0].items):
             times = [query.times for query in queries if query.times is not None]
@@ -244,7 +246,7 @@ class ItemRanker:
                 row[torch.from_numpy(np.asarray(query.items, dtype=np.int64))] = -torch.inf
         return scores
 
-    def _resolve(self, users: Users, histories: Histories | None) -> tuple[list[str], Mapping[str, Iterable[Id]] | None]:
+    def _resolve_users(self, users: Users, histories: Histories | None) -> tuple[list[str], Mapping[str, Iterable[Id]] | None]:
         """The names of the lists, and the histories that were given; None for users of the data."""
         if histories is not None:
             if users is not None:
@@ -265,7 +267,7 @@ class ItemRanker:
             )
         return ids, None
 
-    def _read(self, history: Iterable[Id]) -> tuple[ndarray, int]:
+    def _read_history(self, history: Iterable[Id]) -> tuple[ndarray, int]:
         if isinstance(history, str) or not isinstance(history, Iterable):
             raise InputError("a history is a list of item ids, as in histories=[['50', '181']]")
         return self.find_items(history)

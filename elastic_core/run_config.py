@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, g
 
 from elastic_core.core.config import (
     Bounded,
+    ConfigFamily,
     FitConfig,
     ModelConfig,
-    Named,
     ObjectiveConfig,
     Seed,
     Share,
@@ -26,7 +26,7 @@ FORMAT, OLDEST = 3, 1  # of the settings as they are written down; the oldest ca
 MOST_DRAWN = 1_000_000_000  # numbers of a planted world: some minutes and 3 GB
 
 T = TypeVar("T")
-N = TypeVar("N", bound=Named)
+N = TypeVar("N", bound=ConfigFamily)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ class DataConfig(Bounded):
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
         """From plain values, as `RunConfig.from_dict`. Raises InputError."""
-        return _build(cls, plain, cls.section)
+        return _build_section(cls, plain, cls.section)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,15 +123,15 @@ class RunConfig(FitConfig):
 
     @classmethod
     def _from_parts(cls, plain: dict[str, Any]) -> Self:
-        _only(set(PARTS), plain, "")
+        _check_keys(set(PARTS), plain, "")
         for part in PARTS:
             if not isinstance(plain.get(part), dict):
                 raise InputError(f"the configuration lacks the section {part!r}")
         return cls(
             data=DataConfig.from_dict(plain["data"]),
-            model=_member(ModelConfig, plain["model"]),
-            objective=_member(ObjectiveConfig, plain["objective"]),
-            train=_build(TrainConfig, plain["train"], "train"),
+            model=_build_member(ModelConfig, plain["model"]),
+            objective=_build_member(ObjectiveConfig, plain["objective"]),
+            train=_build_section(TrainConfig, plain["train"], "train"),
         )
 
     def override(self, *settings: str) -> Self:
@@ -145,28 +145,28 @@ class RunConfig(FitConfig):
             holder, key = _section_of(plain, path)
             if not separator or holder is None:
                 raise InputError(f"cannot set {setting!r}: write section.key=value with a key that exists")
-            _set(plain, path, _parse(text, holder[key], path))
+            _set_value(plain, path, _parse_value(text, holder[key], path))
         return type(self).from_dict(plain)
 
     def differences(self, other: "RunConfig") -> list[tuple[str, Any, Any]]:
         """The settings that differ: path, value here (None where there is none), value there."""
-        mine, theirs = (dict(_leaves(config.to_dict())) for config in (self, other))
+        mine, theirs = (dict(_iterate_settings(config.to_dict())) for config in (self, other))
         paths = dict.fromkeys([*mine, *theirs])
         return [(path, mine.get(path), theirs.get(path)) for path in paths if mine.get(path) != theirs.get(path)]
 
-    def replaced(self, values: dict[str, Any]) -> Self:
+    def replace_values(self, values: dict[str, Any]) -> Self:
         """The same with values instead of text. Raises InputError naming a key that does not exist."""
         plain = self.to_dict()
         for path, value in values.items():
-            _set(plain, path, value)
+            _set_value(plain, path, value)
         return type(self).from_dict(plain)
 
 
-def _leaves(plain: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _iterate_settings(plain: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     """Nested settings by their path, `a.b.c`."""
     for key, value in plain.items():
         if isinstance(value, dict) and key != "columns":
-            yield from _leaves(value, f"{above}{key}.")
+            yield from _iterate_settings(value, f"{above}{key}.")
         else:
             yield f"{above}{key}", value
 
@@ -180,17 +180,17 @@ def _section_of(plain: dict[str, Any], path: str) -> tuple[dict[str, Any] | None
     return (holder if isinstance(holder, dict) and key in holder else None), key
 
 
-def _set(plain: dict[str, Any], path: str, value: Any) -> None:
+def _set_value(plain: dict[str, Any], path: str, value: Any) -> None:
     holder, key = _section_of(plain, path)
     if holder is None:
         raise InputError(f"there is no setting {path!r}")
     holder[key] = value
     if path in RENAMES:
-        plain[path.split(".")[0]] = _converted(RENAMES[path], holder)
+        plain[path.split(".")[0]] = _rename_family(RENAMES[path], holder)
 
 
 PARTS = ("data", "model", "objective", "train")
-FAMILIES: dict[str, type[Named]] = {"model": ModelConfig, "objective": ObjectiveConfig}
+FAMILIES: dict[str, type[ConfigFamily]] = {"model": ModelConfig, "objective": ObjectiveConfig}
 RENAMES = {f"{part}.name": family for part, family in FAMILIES.items()}
 
 
@@ -198,48 +198,48 @@ def known_settings(part: str, section: dict[str, Any]) -> dict[str, Any]:
     """The settings of a part of the configuration, by name, as they are where nothing is said: those of the model or objective
     that the section names. Raises InputError for an unknown one."""
     if part in FAMILIES:
-        return {"name": section.get("name"), **dataclasses.asdict(FAMILIES[part].known.named(section.get("name"))())}
+        return {"name": section.get("name"), **dataclasses.asdict(FAMILIES[part].known.find_class(section.get("name"))())}
     return dataclasses.asdict({"data": DataConfig, "train": TrainConfig}[part]())
 
 
-def _member(family: type[N], plain: dict[str, Any]) -> N:
+def _build_member(family: type[N], plain: dict[str, Any]) -> N:
     """The member of a family that `plain` names, with its settings."""
     settings = dict(plain)
-    kind: type[N] = family.known.named(settings.pop("name", None))
-    return _build(kind, settings, family.section)
+    kind: type[N] = family.known.find_class(settings.pop("name", None))
+    return _build_section(kind, settings, family.section)
 
 
-def _converted(family: type[Named], plain: dict[str, Any]) -> dict[str, Any]:
+def _rename_family(family: type[ConfigFamily], plain: dict[str, Any]) -> dict[str, Any]:
     """Settings under a new name: the new class's own, and those it shares with the old one, where it knows their value."""
-    kind = family.known.named(plain["name"])
-    hints, own = _hints(kind), {f.name for f in dataclasses.fields(kind)}
+    kind = family.known.find_class(plain["name"])
+    hints, own = _type_hints(kind), {f.name for f in dataclasses.fields(kind)}
     kept = {key: value for key, value in plain.items() if key in own and _fits_hint(value, hints[key])}
     return {"name": plain["name"], **dataclasses.asdict(kind(**kept))}
 
 
-def _only(allowed: set[str], plain: dict[str, Any], where: str) -> None:
+def _check_keys(allowed: set[str], plain: dict[str, Any], where: str) -> None:
     for key in plain:
         if key not in allowed:
             raise InputError(f"unknown key {value_text(where + key)}; known are {', '.join(sorted(allowed))}")
 
 
 @functools.cache
-def _hints(cls: type[Any]) -> dict[str, Any]:
+def _type_hints(cls: type[Any]) -> dict[str, Any]:
     """They take longer than reading the file that they are asked for."""
     return typing.get_type_hints(cls)
 
 
-def _build(cls: type[T], plain: dict[str, Any], where: str) -> T:
-    hints = _hints(cls)  # type: ignore[arg-type]
+def _build_section(cls: type[T], plain: dict[str, Any], where: str) -> T:
+    hints = _type_hints(cls)  # type: ignore[arg-type]
     names = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    _only(names, plain, where + ".")
+    _check_keys(names, plain, where + ".")
     values = {}
     for key, value in plain.items():
         hint = hints[key]
         if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
-            value = _build(hint, value, f"{where}.{key}")
+            value = _build_section(hint, value, f"{where}.{key}")
         elif not _fits_hint(value, hint):
-            raise InputError(f"{where}.{key} must be {_describe(hint)}, not {value_text(value)}")
+            raise InputError(f"{where}.{key} must be {_describe_hint(hint)}, not {value_text(value)}")
         values[key] = float(value) if hint is float and abs(value) < 1e300 else value
     return cls(**values)
 
@@ -257,13 +257,13 @@ def _fits_hint(value: Any, hint: Any) -> bool:
     return isinstance(value, origin or hint)
 
 
-def _describe(hint: Any) -> str:
+def _describe_hint(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
     return getattr(hint, "__name__", str(hint))
 
 
-def _parse(text: str, current: Any, path: str) -> Any:
+def _parse_value(text: str, current: Any, path: str) -> Any:
     if isinstance(current, bool):
         if text.lower() not in ("true", "false"):
             raise InputError(f"{path} must be true or false, not {text!r}")

@@ -22,12 +22,12 @@ _JOINER = "\u2060"  # takes no room and says nothing
 _SPRINGS = re.compile(r"(?i)(?<=:)(?=//|material/|streamlit:)|(?<=www)(?=\.)|(?<=[\w.+-])(?=@[\w-]+\.)")
 
 
-def line(text: object) -> str:
+def one_line(text: object) -> str:
     """One line: line ends and other white space become single spaces, control characters vanish."""
     return re.sub(r"[\x00-\x08\x0e-\x1f\x7f]", "", re.sub(r"\s+", " ", str(text)))
 
 
-def calm(text: str) -> str:
+def strip_controls(text: str) -> str:
     """Without control characters (line ends become spaces) and reading-direction marks."""
     if text.isascii() and text.isprintable():
         return text
@@ -35,41 +35,41 @@ def calm(text: str) -> str:
     return "".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cs") and c not in DIRECTIONS)
 
 
-def number(text: object) -> int | None:
+def parse_number(text: object) -> int | None:
     """What an address says where a whole number from 0 belongs; None for anything else, and for more than 18 digits."""
     said = str(text)
     return int(said) if said.isdecimal() and len(said) <= 18 else None
 
 
-def minus(text: str) -> str:
+def true_minus(text: str) -> str:
     """Numbers with a true minus; hyphens of names and dates stay."""
     return re.sub(r"(?<![\w.-])-(?=\d)", "−", text)
 
 
-def markdown(text: object) -> str:
+def escape_markdown(text: object) -> str:
     """For a place that reads Markdown, labels of widgets and metrics included."""
-    return _MARKS.sub(r"\\\1", _SPRINGS.sub(_JOINER, line(text)))
+    return _MARKS.sub(r"\\\1", _SPRINGS.sub(_JOINER, one_line(text)))
 
 
-def code(text: object) -> str:
+def inline_code(text: object) -> str:
     """The same cut short, as inline code: for what an address asked for and nobody has."""
-    short = line(text).replace("`", " ")[:40].strip()
+    short = one_line(text).replace("`", " ")[:40].strip()
     return f"`{short}`" if short else "without a name"
 
 
-def html(text: object) -> str:
+def escape_html(text: object) -> str:
     """For HTML, between tags and in attributes."""
     return _html.escape(str(text))
 
 
-def figure(text: object) -> str:
+def escape_plotly(text: object) -> str:
     """For plotly's titles, ticks, legends and hovers, which read some HTML."""
-    return _html.escape(line(text), quote=False)
+    return _html.escape(one_line(text), quote=False)
 
 
-def shell(*words: object) -> str:
+def shell_command(*words: object) -> str:
     """A command that can be pasted into a shell: each word stays one word and nothing in it is run."""
-    return shlex.join(line(word) for word in words)
+    return shlex.join(one_line(word) for word in words)
 
 
 def shell_words(command: str) -> list[str]:
@@ -77,7 +77,7 @@ def shell_words(command: str) -> list[str]:
     return shlex.split(command)
 
 
-def cell(value: object) -> object:
+def spreadsheet_cell(value: object) -> object:
     """For a table that a spreadsheet may open: a text it would take for a formula gets an apostrophe in front."""
     return f"'{value}" if isinstance(value, str) and value.lstrip(" ").startswith(FORMULA) else value
 

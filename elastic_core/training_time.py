@@ -17,7 +17,7 @@ from torch import Tensor
 from elastic_core import models, objectives
 from elastic_core.bench.harness import use_threads
 from elastic_core.core.batches import Batch, reading_batch
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Optimization
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.run_config import RunConfig
@@ -74,41 +74,41 @@ class Estimate(NamedTuple):
 def estimate_training(config: RunConfig, dataset: Dataset) -> Estimate:
     """Takes up to about three seconds. Raises InputError for settings that cannot work."""
     with use_threads(1), torch.random.fork_rng(devices=[]):  # one, as the background process will have
-        return _probe(config, dataset)
+        return _probe_training(config, dataset)
 
 
-def _probe(config: RunConfig, dataset: Dataset) -> Estimate:
+def _probe_training(config: RunConfig, dataset: Dataset) -> Estimate:
     train, length = config.train, config.model.length
     model = models.outline(config.model, dataset.catalog) or models.build(config.model, dataset.catalog)
     steps, step, rows = 0, 0.0, 64  # to be judged
     memory, count = 0.0, sum(parameter.numel() for parameter in model.parameters())
     if model.trained:
-        objectives.check(config.objective.name, model)
+        objectives.check_objective(config.objective.name, model)
         models.check_data(model, dataset)
         objective = objectives.build(config.objective, dataset, length)
         budget.check_budget(config, model, objective, dataset, torch.device("cpu"))
-        found, (steps, _) = budget.price(config, model, objective, dataset), objective.size(train.batch)
-        size = -(-len(objective.rows(np.random.default_rng(0)).users) // steps)
+        found, (steps, _) = budget.estimate_memory(config, model, objective, dataset), objective.epoch_size(train.batch)
+        size = -(-len(objective.epoch_rows(np.random.default_rng(0)).users) // steps)
         rows = min(size, (ROOM - found.weights) * size // (found.step + found.held))
         if rows < min(ROWS, size):
             return Estimate(count, found.total / 1e6 + PROCESS_MB, nan, steps, nan, nan, train.minutes * 60, train.epochs)
         model = models.build(config.model, dataset.catalog)
-        learner = Learner(model, objective, train, torch.device("cpu"))
-        step, memory = _time_step(learner, next(objective.epoch(0, train.seed, min(rows, train.batch))), size)
+        learner = Optimization(model, objective, train, torch.device("cpu"))
+        step, memory = _time_step(learner, next(objective.epoch_batches(0, train.seed, min(rows, train.batch))), size)
         memory += 4 * 4 * count / 1e6  # a weight, its gradient and two moments
     else:
         model.fit(dataset)
-    judge = _judge(model, dataset, min(rows, 64))
+    judge = _time_ranking(model, dataset, min(rows, 64))
     return Estimate(count, memory + PROCESS_MB, step, steps, judge, judge * TEST_FACTOR, train.minutes * 60, train.epochs)
 
 
-def _time_step(learner: Learner, batch: Batch, size: int) -> tuple[float, float]:
+def _time_step(learner: Optimization, batch: Batch, size: int) -> tuple[float, float]:
     """Seconds of one step of `size` rows, of which the batch has as many as may be tried, and the megabytes that its backward
     pass keeps."""
     learner.model.train()
 
     def step(rows: int) -> tuple[float, float]:
-        part, kept = batch.rows(slice(rows)), _Kept()
+        part, kept = batch.select_rows(slice(rows)), _SavedTensors()
         if part.targets is not None and not (part.targets > 0).any():
             raise InputError("the data has too few events to learn from")
         began = time.perf_counter()
@@ -128,11 +128,11 @@ def _time_step(learner: Learner, batch: Batch, size: int) -> tuple[float, float]
     return float(np.median(times)) * size / rows, kept * size / rows
 
 
-def _judge(model: models.Recommender, dataset: Dataset, rows: int) -> float:
+def _time_ranking(model: models.Recommender, dataset: Dataset, rows: int) -> float:
     """Seconds of ranking everybody's held-out item, from one small batch."""
     users = np.arange(min(rows, dataset.histories.n_users))
     model.eval()
-    batch = reading_batch(dataset, users, dataset.ends("valid")[users], model.length)
+    batch = reading_batch(dataset, users, dataset.split_ends("valid")[users], model.length)
     began = time.perf_counter()
     with torch.inference_mode():
         scores = model.score(batch)
@@ -140,7 +140,7 @@ def _judge(model: models.Recommender, dataset: Dataset, rows: int) -> float:
     return (time.perf_counter() - began) * dataset.histories.n_users / len(users)
 
 
-class _Kept:
+class _SavedTensors:
     """Counts the storage that autograd keeps for the backward pass, each piece once."""
 
     def __init__(self) -> None:

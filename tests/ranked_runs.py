@@ -18,17 +18,17 @@ PLAN = {row.name: row for row in planned_runs()}
 
 def write_ranked_run(root: Path, row: PlannedRun, good: float, seed: int) -> Run:
     """A finished run of a row whose users are ranked by chance: the larger `good`, the better."""
-    run, data = Run(row.folder(root)), load(row.config.data)
-    run.start(row.config, data)
-    run.append({"event": "start", "data": data.label, "data_hash": data.hash, "parameters": 1})
+    run, data = Run(row.run_folder(root)), load(row.config.data)
+    run.write_start(row.config, data)
+    run.append_event({"event": "start", "data": data.label, "data_hash": data.hash, "parameters": 1})
     rng, users = np.random.default_rng(seed), data.histories.n_users
     ranks = {
         protocol: Ranks((rng.geometric(good, users) - 1).astype(np.int32), np.zeros(users, np.int32)) for protocol in PROTOCOLS
     }
     report = Report(ranks, np.arange(users), "test", data.hash, 0, 1.0, "c0ffee")
     run.save_report(report)
-    run.append({"event": "test", "users": users, "protocols": report.metrics, "errors": report.errors})
-    run.append({"event": "end", "reason": "made up", "seconds": 1.0})
+    run.append_event({"event": "test", "users": users, "protocols": report.metrics, "errors": report.errors})
+    run.append_event({"event": "end", "reason": "made up", "seconds": 1.0})
     return run
 
 

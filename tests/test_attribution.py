@@ -31,16 +31,16 @@ def built(world: Dataset, **settings: object) -> models.Recommender:
 def test_shares_are_the_parts_of_the_probability_and_events_those_the_slots_hold(small_world: Dataset) -> None:
     model = built(small_world)
     batch = history_batch(user_history(small_world, 5).items, model.length)
-    found = model.attribute(batch, torch.tensor([ITEMS]))  # type: ignore[operator]
+    found = model.attribute_items(batch, torch.tensor([ITEMS]))  # type: ignore[operator]
     assert found.parts.shape == (1, 4, 4) and found.experts.tolist() == model.retrieve(batch).experts.tolist()  # type: ignore[operator]
     torch.testing.assert_close(found.parts.sum(-1), torch.ones(1, 4))
     scorer, state = model.scorer(), model.last_state(batch)
-    vectors, shares = scorer.split(state)
+    vectors, shares = scorer.split_mixture(state)
     each = (scorer.logits(vectors)[0, :, 1:].softmax(-1) * shares[0].exp().unsqueeze(-1))[:, torch.tensor(ITEMS) - 1]
     torch.testing.assert_close(found.parts[0], (each / each.sum(0)).T)
     torch.testing.assert_close(each.sum(0).log(), scorer(state)[0, ITEMS])
     # what a slot holds, step by step: an event comes in with its strength, all before it fade by as much
-    strength, held = model.trace(batch).taken[0], np.zeros((3, batch.items.shape[1]))  # type: ignore[operator]
+    strength, held = model.trace_reading(batch).slot_weights[0], np.zeros((3, batch.items.shape[1]))  # type: ignore[operator]
     for t in range(held.shape[1]):
         step = strength[:, t].numpy()[:, None]
         held = held * (1 - step)
@@ -54,7 +54,7 @@ def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(
     why = find_reasons(model, read, table["item"].tolist())
     assert why is not None and len(why) == len(table)
     experts = predict_user(model, small_world, 5).active_experts
-    found = model.attribute(history_batch(read.items, model.length), torch.tensor([table["item"].tolist()]))  # type: ignore[operator]
+    found = model.attribute_items(history_batch(read.items, model.length), torch.tensor([table["item"].tolist()]))  # type: ignore[operator]
     for one, parts in zip(why, found.parts[0], strict=True):
         assert one.share == pytest.approx(float(parts.max())) and one.expert in (None, *experts)
         if one.expert is None:
@@ -75,12 +75,12 @@ def test_an_expert_taken_away_leaves_the_other_slots_as_they_were(small_world: D
     model, batch = built(small_world, layers=1), history_batch(user_history(small_world, 5).items, 24)
     expert = int(model.retrieve(batch).experts[0, 1])  # type: ignore[operator]
     scorer = model.scorer()
-    before, _ = scorer.split(model.last_state(batch))
-    after, after_shares = scorer.split(model.last_state(batch, edit=scale_experts({expert: 0})))  # type: ignore[call-arg]
+    before, _ = scorer.split_mixture(model.last_state(batch))
+    after, after_shares = scorer.split_mixture(model.last_state(batch, edit=scale_experts({expert: 0})))  # type: ignore[call-arg]
     torch.testing.assert_close(after[0, :2], before[0, [0, 2]])
     assert after_shares[0, 3] < -1e3 and after_shares[0, :3].exp().sum() == pytest.approx(1)
-    whole = model.attribute(batch, torch.tensor([ITEMS]))  # type: ignore[operator]
-    less = model.attribute(batch, torch.tensor([ITEMS]), scale_experts({expert: 0}))  # type: ignore[operator]
+    whole = model.attribute_items(batch, torch.tensor([ITEMS]))  # type: ignore[operator]
+    less = model.attribute_items(batch, torch.tensor([ITEMS]), scale_experts({expert: 0}))  # type: ignore[operator]
     torch.testing.assert_close(less.held, whole.held[:, [0, 2]])
 
 
@@ -91,7 +91,7 @@ def test_models_that_mix_their_experts_into_one_vector_give_no_reasons(small_wor
     assert all(find_reasons(model, read, ITEMS) is None for model in (plain, built(small_world, memory="none"), peer))
     assert share_agreement(plain, small_world) is None
     with pytest.raises(InputError, match="one vector"):
-        plain.attribute(history_batch(read.items, 24), torch.tensor([ITEMS]))  # type: ignore[operator]
+        plain.attribute_items(history_batch(read.items, 24), torch.tensor([ITEMS]))  # type: ignore[operator]
 
 
 @torch.no_grad()
@@ -107,8 +107,8 @@ def test_shares_and_measured_removal_person_by_person(small_world: Dataset) -> N
         batch = history_batch(read.items, model.length)
         item = int(rank_items(model, small_world, read, top=1).table["item"].iloc[0])
         scorer, state = model.scorer(), model.last_state(batch)
-        shares = scorer.split(state)[1][0].exp()
-        parts = model.attribute(batch, torch.tensor([[item]])).parts[0, 0]  # type: ignore[operator]
+        shares = scorer.split_mixture(state)[1][0].exp()
+        parts = model.attribute_items(batch, torch.tensor([[item]])).parts[0, 0]  # type: ignore[operator]
         if int(parts.argmax()) == 3:
             continue
         lost = []

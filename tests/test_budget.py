@@ -12,16 +12,16 @@ from elastic_core import models, objectives, recipes, training_time
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.elastic import ElasticConfig
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Optimization
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs.training import train
 from elastic_core.scale import budget
 from elastic_core.services.train import presets
-from elastic_core.training_time import _Kept
+from elastic_core.training_time import _SavedTensors
 
-TRAINED = [name for name in models.names() if models.model_class(name).objective]
+TRAINED = [name for name in models.model_names() if models.model_class(name).objective]
 HUGE = ElasticConfig(n_subkeys=4_096, width=8_192, layers=64, memory="per-layer", length=131_072)
 
 
@@ -82,14 +82,14 @@ def test_the_price_of_a_step_is_no_less_than_what_it_keeps(world: Dataset, name:
     config = recipes.toy(name).override("train.batch=16", *(f"model.{key}={value}" for key, value in change.items()))
     model = models.build(config.model, world.catalog)
     objective = objectives.build(config.objective, world, config.model.length)
-    learner, kept = Learner(model, objective, config.train, torch.device("cpu")), _Kept()
-    longest = max(objective.epoch(0, 0, config.train.batch), key=lambda batch: batch.items.numel())
+    learner, kept = Optimization(model, objective, config.train, torch.device("cpu")), _SavedTensors()
+    longest = max(objective.epoch_batches(0, 0, config.train.batch), key=lambda batch: batch.items.numel())
     with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda saved: saved):
         learner.backward(learner.loss(longest))
     most = sum(kept.sizes.values())
-    found = budget.price(config, model, objective, world)
+    found = budget.estimate_memory(config, model, objective, world)
     told = (
-        f"{name}: a step keeps {most:,} bytes, and its price is {found.total:,}: define kept_per_event (elastic_core/models.py)"
+        f"{name}: a step keeps {most:,} bytes, and its price is {found.total:,}: define saved_per_event (elastic_core/models.py)"
     )
     assert most <= found.total and found.step <= 8 * most, told
     assert found.weights == 16 * sum(parameter.numel() for parameter in model.parameters())
@@ -108,13 +108,13 @@ def test_the_price_of_a_step_is_no_less_than_what_it_keeps(world: Dataset, name:
 )  # fmt: skip
 def test_what_a_long_history_keeps_is_no_more_than_its_price(name: str, more: dict[str, Any], width: int) -> None:
     model = models.build(ModelConfig.known[name](length=400, width=width, layers=2, **more), 30).train()
-    items, kept = torch.randint(1, 31, (2, 400)) * (torch.arange(400) >= torch.tensor([[0], [10]])), _Kept()
+    items, kept = torch.randint(1, 31, (2, 400)) * (torch.arange(400) >= torch.tensor([[0], [10]])), _SavedTensors()
     with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda saved: saved):
         model(Batch(items, items, times=torch.arange(400).expand_as(items) * 3_600)).states.sum().backward()
     for parameter in model.parameters():
         kept.sizes.pop(parameter.untyped_storage().data_ptr(), None)
-    numbers, priced = sum(kept.sizes.values()) / 4, 2 * 400 * 2 * model.kept_per_event(400)
-    assert numbers <= priced <= 4 * numbers, (numbers / 1600, model.kept_per_event(400))
+    numbers, priced = sum(kept.sizes.values()) / 4, 2 * 400 * 2 * model.saved_per_event(400)
+    assert numbers <= priced <= 4 * numbers, (numbers / 1600, model.saved_per_event(400))
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -125,9 +125,9 @@ def test_a_probe_stays_within_its_room_and_nothing_is_built_that_would_not(
     config = recipes.toy(name).override("train.batch=64")
     model = models.build(config.model, world.catalog)
     objective = objectives.build(config.objective, world, config.model.length)
-    price, tried = budget.price(config, model, objective, world), list[_Kept]()
+    price, tried = budget.estimate_memory(config, model, objective, world), list[_SavedTensors]()
     monkeypatch.setattr(training_time, "TIMED", 0)
-    monkeypatch.setattr(training_time, "_Kept", lambda: tried.append(_Kept()) or tried[-1])
+    monkeypatch.setattr(training_time, "_SavedTensors", lambda: tried.append(_SavedTensors()) or tried[-1])
     monkeypatch.setattr(training_time, "ROOM", price.weights + (price.step + price.held) // 3)
     timed = training_time.estimate_training(config, world)
     assert timed.timed and 0 < timed.epoch_seconds < timed.seconds

@@ -14,7 +14,7 @@ from elastic_core.core import layers
 from elastic_core.core.batches import Batch
 from elastic_core.data import Catalog
 from elastic_core.models import Recommender
-from elastic_core.peers.parts.capabilities import Attends, Modulates, Quantises
+from elastic_core.peers.parts.capabilities import AttentionModel, ModulatedModel, QuantisedModel
 from elastic_core.peers.parts.intensity import ALL as EVERY_KIND
 from elastic_core.peers.parts.intensity import RARE
 
@@ -29,7 +29,7 @@ def asked(case: Case, shortest: int = 1, **more: Any) -> tuple[Recommender, Batc
     model, batch = case.build(CATALOG, **more).double(), reading(histories(shortest=shortest))
     times = torch.randint(1, 5_000, batch.items.shape, generator=torch.Generator().manual_seed(3)).cumsum(1)
     batch = Batch(batch.items, batch.items, times=times * (batch.items > 0))
-    if not isinstance(model, Attends):
+    if not isinstance(model, AttentionModel):
         return model, batch, None
     with torch.no_grad():
         for parameter in model.parameters():  # at the start some attentions are so flat that every mistake looks right
@@ -49,12 +49,12 @@ def test_the_systems_with_weights_are_known() -> None:
 @attending
 def test_weights_are_of_events_alone_and_padding_changes_none(case: Case) -> None:
     model, batch, weights = asked(case)
-    assert weights is not None and isinstance(model, Attends)
+    assert weights is not None and isinstance(model, AttentionModel)
     assert (weights.shape[1], weights.shape[3]) == batch.items.shape
     assert weights.isfinite().all() and not weights[~batch.real[None, :, None].expand_as(weights)].any()
     row = torch.tensor([2])
     events = int(batch.real[2].sum())
-    short = batch.rows(row)
+    short = batch.select_rows(row)
     assert batch.times is not None
     short = Batch(short.items[:, -events:], short.items[:, -events:], times=batch.times[2:3, -events:], padded=False)
     with torch.no_grad():
@@ -146,9 +146,9 @@ def test_lisa_attends_to_the_events_that_have_its_words(settings: dict[str, Any]
     model, batch, weights = asked(Case("lisa", settings), layers=1)
     assert weights is not None
     with torch.no_grad():
-        ready, read = model.ready(), model.asked(batch)  # type: ignore[operator]
-        codes, table = model._codes(read.items, ready.codes), ready.tables[0].weights.numpy()  # type: ignore[operator]
-        counted, size = model.counted(codes, read.real).numpy(), model.config.codewords  # type: ignore[operator, attr-defined]
+        ready, read = model.shared_tables(), model.prediction_batch(batch)  # type: ignore[operator]
+        codes, table = model._event_codes(read.items, ready.codes), ready.tables[0].weights.numpy()  # type: ignore[operator]
+        counted, size = model.count_codewords(codes, read.real).numpy(), model.config.codewords  # type: ignore[operator, attr-defined]
     columns = read.items.shape[1]
     for row in range(len(read.items)):
         for book in range(counted.shape[2]):
@@ -163,15 +163,15 @@ def test_lisa_attends_to_the_events_that_have_its_words(settings: dict[str, Any]
 def test_codewords_give_back_the_items_table() -> None:
     for settings in ({}, {"form": "soft", "codewords": 16}):
         model = Case("lisa", settings).build(CATALOG)
-        assert isinstance(model, Quantises)
+        assert isinstance(model, QuantisedModel)
         with torch.no_grad():
-            found = model.codewords()
+            found = model.history_codewords()
             if found.shares is None:
                 table = decode(found.chosen, found.words) / model.events.scale  # type: ignore[union-attr, operator]
                 assert torch.allclose(table, model.scorer().table[1:], atol=1e-6)
             else:
                 assert torch.allclose(found.shares.sum(-1), torch.ones(N_ITEMS, found.words.shape[0]), atol=1e-5)
-    assert not isinstance(Case("sasrec").build(), Quantises)
+    assert not isinstance(Case("sasrec").build(), QuantisedModel)
 
 
 @pytest.mark.parametrize("name", ["sma", "shan"])
@@ -179,13 +179,13 @@ def test_intensities_are_of_named_marks_and_modulate_the_weights(name: str) -> N
     """With φ log(1 + e^(…)) = 1 everywhere the weights are those of plain attention: heads add up to 1."""
     case = Case(name, {"intensity": "state"})
     model, batch, weights = asked(case)
-    assert isinstance(model, Modulates) and weights is not None
+    assert isinstance(model, ModulatedModel) and weights is not None
     names = model.mark_names(CATALOG)
     assert names == ["Comedy", "Drama", RARE] or names == ["Drama", "Comedy", RARE]
-    found = model.intensities(batch)
+    found = model.mark_intensities(batch)
     assert found is not None and found.shape[1:] == (*batch.items.shape, 3)
     assert (found[:, batch.real] > 0).all() and not found[:, ~batch.real].any()
-    said = model.surprise(batch)
+    said = model.interval_surprise(batch)
     assert said is not None and said[0].shape[1:] == said[1].shape == said[2].shape == (len(batch.items), 15)
     with torch.no_grad():
         for key, parameter in model.named_parameters():
@@ -193,8 +193,8 @@ def test_intensities_are_of_named_marks_and_modulate_the_weights(name: str) -> N
                 parameter.zero_()
             elif key.endswith(("intensity.log_scale", "intensity.base")):
                 parameter.fill_(0.0 if key.endswith("scale") else np.log(np.e - 1))
-        assert isinstance(model, Attends)
-        plain, said = model.last_weights(batch), model.surprise(batch)
+        assert isinstance(model, AttentionModel)
+        plain, said = model.last_weights(batch), model.interval_surprise(batch)
     assert said is not None and torch.allclose(said[0].mean(0)[said[2]], said[1][said[2]], atol=1e-6)  # intensities of 1
     assert plain is not None and torch.allclose(plain.sum(-1), torch.ones_like(plain.sum(-1)), atol=1e-6)
     assert not torch.allclose(weights.sum(-1), torch.ones_like(weights.sum(-1)), atol=1e-2)
@@ -202,5 +202,5 @@ def test_intensities_are_of_named_marks_and_modulate_the_weights(name: str) -> N
 
 def test_one_kind_of_event_is_called_all() -> None:
     bare = Case("sma").build(N_ITEMS)
-    assert isinstance(bare, Modulates)
+    assert isinstance(bare, ModulatedModel)
     assert bare.mark_names(Catalog(CATALOG.ids, CATALOG.titles)) == [EVERY_KIND]

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from elastic_core.core import causal_attention as stretches
-from elastic_core.core.fused_ops import noise
-from elastic_core.core.layers import fused, written_out
+from elastic_core.core.fused_ops import dropout_factors
+from elastic_core.core.layers import eager_attention, fused_attention
 
 
 @settings(max_examples=40)
@@ -31,19 +31,22 @@ def test_in_stretches_it_is_the_attention_written_out(
         return places
 
     def told(w: torch.Tensor, p: float) -> torch.Tensor | None:
-        found = noise(w, p)
+        found = dropout_factors(w, p)
         people_, rows_, before = places[told.calls]  # type: ignore[attr-defined]
         dropped[people_, rows_, before] = 1.0 if found is None else found
         told.calls += 1  # type: ignore[attr-defined]
         return found
 
-    told.calls, stretches_of = 0, stretches._stretches  # type: ignore[attr-defined]
+    told.calls, stretches_of = 0, stretches._chunk_ranges  # type: ignore[attr-defined]
     found = []
     with (
-        mock.patch.multiple(stretches, ROWS=rows, CACHE=cache, _stretches=listed, noise=told),
+        mock.patch.multiple(stretches, ROWS=rows, CACHE=cache, _chunk_ranges=listed, dropout_factors=told),
         mock.patch("elastic_core.core.layers.dropout", lambda w, p: w * dropped.view_as(w)),
     ):
-        for work in (lambda q, k, v: stretches.causal_attention(q, k, v, p), lambda q, k, v: written_out(q, k, v, None, p, True)):
+        for work in (
+            lambda q, k, v: stretches.causal_attention(q, k, v, p),
+            lambda q, k, v: eager_attention(q, k, v, None, p, True),
+        ):
             q, k, v = (x.clone().requires_grad_() for x in inputs)
             read = work(q, k, v)
             found.append([read.detach(), *torch.autograd.grad(read, (q, k, v), out)])
@@ -55,7 +58,9 @@ def test_in_stretches_it_is_the_attention_written_out(
 def test_as_many_weights_are_dropped_as_asked_and_none_of_them_twice() -> None:
     torch.manual_seed(0)
     q = torch.zeros(40, 1, 150, 150)
-    read = fused(q, q, torch.eye(150).expand(40, 1, -1, -1), None, 0.3, True)  # identity values: what is read are the weights
+    read = fused_attention(
+        q, q, torch.eye(150).expand(40, 1, -1, -1), None, 0.3, True
+    )  # identity values: what is read are the weights
     early = torch.ones(150, 150).tril().bool()
     assert not read[..., ~early].any() and float((read[..., early] == 0).float().mean()) == pytest.approx(0.3, abs=0.005)
     kept = (read * torch.arange(1, 151).unsqueeze(1))[..., early]

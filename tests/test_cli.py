@@ -140,10 +140,10 @@ def test_a_test_is_printed_from_its_ranks_and_scored_again_only_where_they_were_
     assert main(["evaluate", "old", "--store"]) == 2 and "already" in capsys.readouterr().err
     (run.path / "ranks.safetensors").unlink()
     assert main(["compare", "old", "tiny"]) == 2 and "evaluate checkpoints/old --store" in capsys.readouterr().err
-    before = run.last("test")
+    before = run.last_event("test")
     assert main(["evaluate", "old", "--store", "--reason", "lost"]) == 0
     assert capsys.readouterr().out == told.out
-    row = run.last("test")
+    row = run.last_event("test")
     assert before is not None and row is not None and row["rescored"] == "lost" and row["commit"] == run.report().commit
     assert row["protocols"] == before["protocols"] and row.get("used") == before.get("used")
     assert main(["evaluate", "old", "--store", "--split=valid"]) == 2

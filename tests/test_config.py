@@ -33,7 +33,7 @@ def test_numbers_have_bounds_and_one_beyond_them_is_one_sentence_that_names_it(k
 
 @pytest.mark.parametrize("name", recipes.RECIPES)
 def test_to_json_and_back(name: str) -> None:
-    for model in models.names():
+    for model in models.model_names():
         config = recipes.recipe(name, model)
         assert RunConfig.from_dict(config.to_dict()) == config
 

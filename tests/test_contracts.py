@@ -17,8 +17,8 @@ from elastic_core import models, objectives, recipes
 from elastic_core.core import step
 from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.config import ModelConfig, ObjectiveConfig, TrainConfig
-from elastic_core.core.objective import Window, WindowConfig, tiles
-from elastic_core.core.step import Learner
+from elastic_core.core.objective import Window, WindowConfig, tile_targets
+from elastic_core.core.step import Optimization
 from elastic_core.core.stream import open_stream
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
@@ -90,10 +90,12 @@ VARIANTS = [
     Case("sasrec", {"repeat_bias": True, "repeat_counts": True}),
     *(Case(name, {"output": "own"}) for name in ("sasrec", "bert4rec", "lrurec")),
 ]
-ALL = [*(Case(name) for name in models.names()), *VARIANTS]
+ALL = [*(Case(name) for name in models.model_names()), *VARIANTS]
 TRAINED = [case for case in ALL if models.model_class(case.name).objective]
 OBJECTIVES = [
-    (case, name) for case in TRAINED for name in objectives.honest(models.outline(case.config(), N_ITEMS) or case.build())
+    (case, name)
+    for case in TRAINED
+    for name in objectives.honest_objectives(models.outline(case.config(), N_ITEMS) or case.build())
 ]
 
 COMPLETE = {"all", "last", "window"}  # objectives of which an epoch shows every training target
@@ -126,9 +128,11 @@ def learning(name: str, dataset: Dataset, length: int = 16, **more: Any) -> Obje
     return objectives.build(kind(**{key: value for key, value in settings.items() if key in known}), dataset, length)
 
 
-def learner(model: Recommender, dataset: Dataset, **settings: Any) -> Learner:
+def learner(model: Recommender, dataset: Dataset, **settings: Any) -> Optimization:
     train = TrainConfig(**{"batch": 16, "seed": 3, **settings})  # type: ignore[arg-type]
-    return Learner(model.train(), learning(objectives.honest(model)[0], dataset, model.length), train, torch.device("cpu"))
+    return Optimization(
+        model.train(), learning(objectives.honest_objectives(model)[0], dataset, model.length), train, torch.device("cpu")
+    )
 
 
 @trained
@@ -143,8 +147,10 @@ def test_a_step_waits_for_no_device(case: Case, small_world: Dataset, monkeypatc
 
     model = case.build(small_world.catalog, dropout=0.1).to(device).train()
     for loss in ("full", "sampled") if str(case) in SCORED or "repeat_bias" in case.settings else ("full",):
-        made = Learner(model, learning(objectives.honest(model)[0], small_world, loss=loss, negatives=8), train, device)
-        batch = next(made.objective.epoch(0, 3, 16))
+        made = Optimization(
+            model, learning(objectives.honest_objectives(model)[0], small_world, loss=loss, negatives=8), train, device
+        )
+        batch = next(made.objective.epoch_batches(0, 3, 16))
         if loss == "full" and str(case) in SCORED:
             learned = made.step(batch.to(device))
         else:  # clipped and updated all alike
@@ -176,7 +182,7 @@ def test_compiled_it_is_one_graph_and_the_same(
         counters.clear()
         model = case.build(small_world.catalog, layers=1, length=8).train()
         made = learner(model, small_world, compile=mode)
-        batch = next(made.objective.epoch(0, 3, 16)).to("cpu")
+        batch = next(made.objective.epoch_batches(0, 3, 16)).to("cpu")
         loss = made.loss(batch)
         made.backward(loss)
         found.append([loss.total.detach(), *(p.grad for p in model.parameters() if p.grad is not None)])
@@ -219,10 +225,10 @@ def test_shapes_and_finite_scores(case: Case, small_world: Dataset) -> None:
         assert {*encoded.auxiliary, *encoded.summed} <= set(model.auxiliary_weights())
         assert len(scorer.table) == small_world.catalog.n_items + 1
         items = torch.tensor([3, 1, 7, 2, 2, 9])
-        vectors, shares = scorer.split(encoded.states[:, -1])
+        vectors, shares = scorer.split_mixture(encoded.states[:, -1])
         logits = scorer.logits(vectors)
-        torch.testing.assert_close(scorer.among(vectors, items), logits[..., items])
-        torch.testing.assert_close(scorer.at(vectors, items), logits[torch.arange(6), :, items])
+        torch.testing.assert_close(scorer.score_items(vectors, items), logits[..., items])
+        torch.testing.assert_close(scorer.score_own_item(vectors, items), logits[torch.arange(6), :, items])
         torch.testing.assert_close(shares.exp().sum(-1), torch.ones(6))
         if scorer.parts:
             torch.testing.assert_close(scorer(encoded.states[:, -1]).exp().sum(-1), torch.ones(6))
@@ -234,7 +240,7 @@ def test_the_last_state_is_the_last_of_all_states(case: Case) -> None:
     """Of full, padded and empty histories."""
     model = case.build()
     for items in (histories(), histories(shortest=16), histories().masked_fill(torch.arange(6)[:, None] == 2, 0)):
-        every = model(model.asked(reading(items))).states
+        every = model(model.prediction_batch(reading(items))).states
         assert every.isfinite().all()
         torch.testing.assert_close(model.last_state(reading(items)), every[:, -1], atol=1e-5, rtol=1e-4)
 
@@ -288,7 +294,7 @@ def test_padding_and_company_are_invisible(case: Case, small_world: Dataset) -> 
 def test_same_seed_same_numbers(case: Case, small_world: Dataset) -> None:
     def losses() -> list[float]:
         made = learner(case.build(small_world.catalog, layers=1, dropout=0.3), small_world)
-        return [float(made.step(batch).total) for batch, _ in zip(made.objective.epoch(0, 3, 16), range(2), strict=False)]
+        return [float(made.step(batch).total) for batch, _ in zip(made.objective.epoch_batches(0, 3, 16), range(2), strict=False)]
 
     assert losses() == pytest.approx(losses(), rel=1e-6)  # a product adds in another order where memory begins elsewhere
 
@@ -298,10 +304,10 @@ def test_saved_and_loaded_it_scores_the_same(case: Case, small_world: Dataset, t
     config = RunConfig(data=DataConfig(source="planted"), model=case.config(), objective=WindowConfig(), train=TrainConfig())
     model = case.ready(small_world)
     run = Run(tmp_path / "run")
-    run.start(config, small_world)
+    run.write_start(config, small_world)
     run.save_weights(model)
     users = np.arange(8)
-    batch = reading_batch(small_world, users, small_world.ends("test")[users], model.length)
+    batch = reading_batch(small_world, users, small_world.split_ends("test")[users], model.length)
     with torch.no_grad():
         assert torch.equal(Run(run.path).model(small_world).score(batch), model.score(batch))
 
@@ -313,8 +319,8 @@ def test_saved_and_loaded_it_scores_the_same(case: Case, small_world: Dataset, t
 def test_gradient_reaches_every_parameter(case: Case, small_world: Dataset) -> None:
     """With one exception that is the point: without a gate, keys and query network learn nothing (Algorithm 1)."""
     model = case.build(small_world.catalog, balance_weight=0.0).train()
-    objective = learning(objectives.honest(model)[0], small_world)
-    batch = max(objective.epoch(0, 3, 64), key=lambda b: int(b.real.sum()))
+    objective = learning(objectives.honest_objectives(model)[0], small_world)
+    batch = max(objective.epoch_batches(0, 3, 64), key=lambda b: int(b.real.sum()))
     loss = objective.loss(model, batch)
     (loss.total + sum(loss.summed.values())).backward()
     silent = {name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()}
@@ -332,7 +338,7 @@ def test_the_optimiser_is_given_every_parameter_once(case: Case) -> None:
 @trained
 def test_a_tiny_batch_can_be_learned_by_heart(case: Case, small_world: Dataset) -> None:
     made, least = learner(case.build(small_world.catalog, layers=1), small_world, learning_rate=3e-2), LEAST.get(case.name, 0.4)
-    batch = next(iter(made.objective.epoch(0, 3, 8)))
+    batch = next(iter(made.objective.epoch_batches(0, 3, 8)))
     made.targets_per_step = max(float((batch.targets > 0).sum()), 1.0)  # type: ignore[operator]
     losses: list[float] = []
     while len(losses) < 150 and (not losses or losses[-1] > least * losses[0]):
@@ -392,7 +398,7 @@ def places(dataset: Dataset) -> Dataset:
     """The same histories with each event's own position (from 1) in place of its item: batches then say what they hold."""
     old = dataset.histories
     items = np.arange(1, len(old.items) + 1, dtype=np.int32)
-    return replace(dataset, catalog=Catalog.numbered(len(items)), histories=replace(old, items=items))
+    return replace(dataset, catalog=Catalog.from_count(len(items)), histories=replace(old, items=items))
 
 
 Shown = list[tuple[Batch, Batch, Tensor]]
@@ -405,7 +411,7 @@ def shown(dataset: Dataset, objective: Callable[[Dataset], Objective]) -> Shown:
     other, begins = changed_events(dataset, shows, seed=7)
     found: Shown = []
     for where, batch, changed in zip(
-        *(objective(world).epoch(0, 3, 64) for world in (places(dataset), dataset, other)), strict=True
+        *(objective(world).epoch_batches(0, 3, 64) for world in (places(dataset), dataset, other)), strict=True
     ):
         assert where.targets is not None
         place = where.targets.numpy() - 1
@@ -434,7 +440,7 @@ def peeks(model: Recommender, batches: Shown) -> Iterator[tuple[float, int]]:
 @pytest.fixture(scope="module")
 def epochs(small_world: Dataset) -> dict[str, Shown]:
     """What every objective shows; models read it and leave it as it is."""
-    return {name: shown(small_world, lambda world, name=name: learning(name, world)) for name in objectives.names()}
+    return {name: shown(small_world, lambda world, name=name: learning(name, world)) for name in objectives.objective_names()}
 
 
 @honest
@@ -455,7 +461,7 @@ def test_the_peeking_test_has_teeth(small_world: Dataset, epochs: dict[str, Show
     assert max(moved for moved, _ in peeks(model, epochs["all"])) > 1e-2
     for name in ("all", "window", "cloze"):
         with pytest.raises(InputError, match=name):
-            objectives.check(name, model)
+            objectives.check_objective(name, model)
 
     class NextClock(models.model_class("sasrec")):  # type: ignore[misc]
         def forward(self, batch: Batch) -> Encoded:
@@ -467,8 +473,8 @@ def test_the_peeking_test_has_teeth(small_world: Dataset, epochs: dict[str, Show
     assert max(moved for moved, _ in peeks(late, epochs["all"])) > 1e-2
 
     class Generous(Window):
-        def batch(self, rows: Any, rng: np.random.Generator) -> Batch:
-            made = super().batch(rows, rng)
+        def make_batch(self, rows: Any, rng: np.random.Generator) -> Batch:
+            made = super().make_batch(rows, rng)
             return replace(made, retrieval_items=made.items)
 
     causal = Case("elastic").build(small_world.catalog)
@@ -479,15 +485,18 @@ def test_the_peeking_test_has_teeth(small_world: Dataset, epochs: dict[str, Show
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-@pytest.mark.parametrize("objective", objectives.names())
+@pytest.mark.parametrize("objective", objectives.objective_names())
 def test_training_shows_train_events_alone(objective: str, ranks: int, small_world: Dataset) -> None:
     """Held-out events are never an input nor a target, and all ranks have equally many steps. Objectives that show all there
     is (`last`: of every prefix) show every train target once."""
-    ends, owner = small_world.ends("train"), np.repeat(np.arange(small_world.histories.n_users), small_world.histories.lengths)
+    ends, owner = (
+        small_world.split_ends("train"),
+        np.repeat(np.arange(small_world.histories.n_users), small_world.histories.lengths),
+    )
     world = places(small_world)
     seen, steps = np.zeros(len(owner), dtype=int), set()
     for rank in range(ranks):
-        batches = list(learning(objective, world, prefixes_per_user=0).epoch(1, 3, 16, rank, ranks))
+        batches = list(learning(objective, world, prefixes_per_user=0).epoch_batches(1, 3, 16, rank, ranks))
         steps.add(len(batches))
         for batch in batches:
             assert batch.targets is not None
@@ -509,7 +518,7 @@ class Even(Recommender):
     objective, causal = "all", True
 
     def __init__(self, n_items: int, masks: bool) -> None:
-        super().__init__(Case("sasrec").config(), Catalog.numbered(n_items))
+        super().__init__(Case("sasrec").config(), Catalog.from_count(n_items))
         self.masks, self.bias = masks, torch.nn.Parameter(torch.zeros(n_items + 1))
 
     def forward(self, batch: Batch) -> Encoded:
@@ -523,21 +532,21 @@ def weights(objective: str, world: Dataset, batch: int, epochs: int) -> np.ndarr
     """What training targets weigh in the steps of some epochs, relative to their mean: `[targets]`; where they are drawn at
     random, the means of every person's last target and of their others."""
     kind = objectives.objective_class(objective)
-    model = Even(world.catalog.n_items, masks=bool(kind.refuses(Even(1, masks=False))))
+    model = Even(world.catalog.n_items, masks=bool(kind.refusal_reason(Even(1, masks=False))))
     train = TrainConfig(batch=batch, learning_rate=1e-9, seed=3)
-    made = Learner(model, learning(objective, world, prefixes_per_user=0), train, torch.device("cpu"))
+    made = Optimization(model, learning(objective, world, prefixes_per_user=0), train, torch.device("cpu"))
     total = torch.zeros(world.catalog.n_items)
     for epoch in range(epochs):
-        for shown in made.objective.epoch(epoch, 3, batch):
+        for shown in made.objective.epoch_batches(epoch, 3, batch):
             made.step(shown)
             assert model.bias.grad is not None
             total += model.bias.grad[1:]
     found = (total.max() - total).numpy()  # held-out events are no target: their gradient is the largest
     owner = np.repeat(np.arange(world.histories.n_users), world.histories.lengths)
     place = np.arange(len(owner))
-    target = (place > world.histories.offsets[owner]) & (place < world.ends("train")[owner]) & (found > 1e-6 * found.max())
+    target = (place > world.histories.offsets[owner]) & (place < world.split_ends("train")[owner]) & (found > 1e-6 * found.max())
     if epochs > 1:
-        last = place == world.ends("train")[owner] - 1
+        last = place == world.split_ends("train")[owner] - 1
         means = [np.bincount(owner[part], found[part]) / np.bincount(owner[part]) for part in (target & last, target & ~last)]
         found, target = np.concatenate([means[0].mean(keepdims=True), means[1]]), np.s_[:]
     return found[target] / found[target].mean()
@@ -545,10 +554,10 @@ def weights(objective: str, world: Dataset, batch: int, epochs: int) -> np.ndarr
 
 def asked_for(objective: Objective, epoch: int) -> list[int]:
     """Every target of an epoch, as often as it is one."""
-    return sorted(int(item) for batch in objective.epoch(epoch, 3, 16) for item in batch.targets[batch.targets > 0])  # type: ignore[index]
+    return sorted(int(item) for batch in objective.epoch_batches(epoch, 3, 16) for item in batch.targets[batch.targets > 0])  # type: ignore[index]
 
 
-@pytest.mark.parametrize("objective", objectives.names())
+@pytest.mark.parametrize("objective", objectives.objective_names())
 def test_every_target_weighs_the_same_whatever_batch_it_is_in(objective: str, small_world: Dataset) -> None:
     """Batches hold rows of like lengths; means of batches gave the heaviest target 36 times the weight of the lightest. Where
     chance draws the targets of an epoch, as `cloze` does, they weigh the same in the mean of many."""
@@ -571,7 +580,7 @@ def test_every_target_weighs_the_same_whatever_batch_it_is_in(objective: str, sm
 def test_tiles_cover_every_target_once_and_are_no_more_than_needed(targets: list[int], span: int, split: bool, seed: int) -> None:
     """The same budget for every objective: no more is read than the targets ask for, though borders move."""
     lengths = np.array(targets)
-    which, back, wide = tiles(lengths, span, np.random.default_rng(seed), split)
+    which, back, wide = tile_targets(lengths, span, np.random.default_rng(seed), split)
     for i, n in enumerate(lengths):
         covered = [place for b, w in zip(back[which == i], wide[which == i], strict=True) for place in range(b, b + w)]
         assert sorted(covered) == list(range(n))

@@ -13,14 +13,14 @@ from torch.nn import functional
 
 from elastic_core.core import dispatch, layers
 from elastic_core.core import objective as objectives
-from elastic_core.core.batches import Met
+from elastic_core.core.batches import SeenItems
 from elastic_core.core.building import build
 from elastic_core.core.config import ObjectiveConfig, TrainConfig
 from elastic_core.core.contract import Scorer
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import build as build_objective
 from elastic_core.core.sasrec import SASRecConfig
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Optimization
 from elastic_core.core.train import fit
 from elastic_core.data import Dataset, planted
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
@@ -37,17 +37,19 @@ def world() -> Dataset:
     return planted(PlantedConfig(users=40, items=30, interests=4, mean_length=20, max_length=30))
 
 
-def learner_of(config: ElasticConfig | SASRecConfig, world: Dataset, objective: str) -> Learner:
+def learner_of(config: ElasticConfig | SASRecConfig, world: Dataset, objective: str) -> Optimization:
     torch.manual_seed(0)
     model = build(config, world.catalog).train()
     learned = build_objective(ObjectiveConfig.known[objective](), world, config.length)
-    return Learner(model, learned, TrainConfig(), torch.device("cpu"))
+    return Optimization(model, learned, TrainConfig(), torch.device("cpu"))
 
 
 def losses(config: ElasticConfig | SASRecConfig, world: Dataset, objective: str) -> list[float]:
     learner = learner_of(config, world, objective)
     torch.manual_seed(1)
-    return [float(learner.step(batch).total) for _, batch in zip(range(3), learner.objective.epoch(0, 0, 8), strict=False)]
+    return [
+        float(learner.step(batch).total) for _, batch in zip(range(3), learner.objective.epoch_batches(0, 0, 8), strict=False)
+    ]
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "core").glob("*.py")), ids=lambda path: path.stem)
@@ -75,12 +77,12 @@ def test_fused_operations_change_no_number(
 ) -> None:
     """Against the same losses by torch's own operations alone."""
 
-    def plain_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
+    def plain_softmax(states: Tensor, targets: Tensor, scorer: Scorer, met: SeenItems | None = None) -> Tensor:
         return functional.cross_entropy(scorer(states, met)[:, 1:], targets - 1, reduction="sum")
 
     fused = losses(config, world, objective)
     monkeypatch.setattr(layers, "fits_one_pass", lambda x, weight: False)
-    monkeypatch.setattr(layers, "convolution", lambda x, taps: layers.convolved(x, taps.flip(0), 0))
+    monkeypatch.setattr(layers, "causal_convolution", lambda x, taps: layers.convolve_rows(x, taps.flip(0), 0))
     monkeypatch.setattr(dispatch, "sums_before", lambda x: functional.pad(x.cumsum(2)[:, :, :-1], (0, 0, 0, 0, 1, 0)))
     monkeypatch.setattr(objectives, "full_softmax", plain_softmax)
     assert losses(config, world, objective) == pytest.approx(fused, rel=2e-6)
@@ -88,7 +90,7 @@ def test_fused_operations_change_no_number(
 
 def test_a_step_of_elastic_runs_through_few_files(world: Dataset) -> None:
     learner = learner_of(CASES[0][0], world, "window")
-    first, second, *_ = learner.objective.epoch(0, 0, 8)
+    first, second, *_ = learner.objective.epoch_batches(0, 0, 8)
     learner.step(first)  # what is looked up once is known now
     files = set()
 

@@ -14,7 +14,7 @@ from elastic_core.services.data import cards
 
 def test_a_card_counts_what_a_loop_counts(small_world: Dataset) -> None:
     card = cards.make_card(small_world, 5)
-    histories = [small_world.histories.of(user) for user in range(small_world.histories.n_users)]
+    histories = [small_world.histories.user_items(user) for user in range(small_world.histories.n_users)]
     lengths = [len(h) for h in histories]
     assert (card.people, card.items, card.events) == (len(histories), len(set(np.concatenate(histories))), sum(lengths))
     assert (card.shortest, card.longest) == (min(lengths), max(lengths)) and card.mean == pytest.approx(np.mean(lengths))
@@ -42,10 +42,10 @@ def test_the_top_share(small_world: Dataset) -> None:
 
 def test_the_split_picture_holds_out_the_last_two(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = cards.split_table(small_world, 3)
-    assert len(frame) == len(small_world.histories.of(3))
+    assert len(frame) == len(small_world.histories.user_items(3))
     assert frame["split"].tolist() == ["train"] * (len(frame) - 2) + ["validation", "test"]
-    assert frame["title"].iloc[-1] == small_world.catalog.title(int(small_world.targets("test")[3]))
-    assert frame["title"].iloc[-2] == small_world.catalog.title(int(small_world.targets("valid")[3]))
+    assert frame["title"].iloc[-1] == small_world.catalog.title(int(small_world.target_items("test")[3]))
+    assert frame["title"].iloc[-2] == small_world.catalog.title(int(small_world.target_items("valid")[3]))
     monkeypatch.setattr(cards, "MOST_EVENTS", 5)
     assert cards.split_table(small_world, 3)["event"].tolist() == frame["event"].tolist()[-5:]
 

@@ -22,7 +22,7 @@ from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import RESUME, WEIGHTS, Run
 from elastic_core.runs import training as loop
 from elastic_core.runs.training import train
-from elastic_core.scale.distributed import PeerEnded, joined
+from elastic_core.scale.distributed import PeerEnded, join_processes
 
 if not torch.distributed.is_available():
     pytest.skip("torch was built without torch.distributed", allow_module_level=True)
@@ -39,17 +39,19 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "slots-window": {"model.name": "elastic-slots", "model.n_subkeys": 4, "model.k": 2, "model.interest_weight": 0.1},
     "sasrec-all": {"model.name": "sasrec", "objective.name": "all"},
 }  # fmt: skip
-HOSTS = ("sasrec", "bert4rec", *models.names())
+HOSTS = ("sasrec", "bert4rec", *models.model_names())
 
 
 def host_of(objective: str) -> str:
     """The first model that may learn from it."""
-    return next(name for name in HOSTS if objective in objectives.honest(models.build(recipes.model_settings(name), 9)))
+    return next(
+        name for name in HOSTS if objective in objectives.honest_objectives(models.build(recipes.model_settings(name), 9))
+    )
 
 
 SYSTEMS |= {
     name: {"model.name": host_of(name), "objective.name": name}
-    for name in objectives.names()
+    for name in objectives.objective_names()
     if name not in (WINDOW.name, *(changes.get("objective.name") for changes in SYSTEMS.values()))
 }
 
@@ -61,7 +63,7 @@ def asked(**changes: Any) -> RunConfig:
     config = RunConfig(data=DataConfig(source="planted", planted=PLANTED), model=MODEL, objective=WINDOW, train=train)
     names = {key: value for key, value in changes.items() if key.endswith(".name")}
     rest = {key: value for key, value in changes.items() if key not in names}
-    return config.replaced(names).replaced({"model.dropout": 0.0} | rest)
+    return config.replace_values(names).replace_values({"model.dropout": 0.0} | rest)
 
 
 CLIPPED = 0.3  # the norm of gradients here, in every process, so that clipping is at work in some steps
@@ -82,17 +84,17 @@ def world() -> Dataset:
 def state_of(config: RunConfig, dataset: Dataset, out: Path, **given: Any) -> dict[str, Any]:
     """Trains; what the learner of this process holds in the end."""
     held: list[Any] = []
-    usual = loop.Training._prepare_learner
+    usual = loop.RunTraining._prepare_learner
 
     def prepared(self: Any, resume: Any) -> Any:
         held.append(usual(self, resume))
         return held[-1]
 
-    loop.Training._prepare_learner = prepared  # type: ignore[method-assign]
+    loop.RunTraining._prepare_learner = prepared  # type: ignore[method-assign]
     try:
         train(config, dataset, out, **given)
     finally:
-        loop.Training._prepare_learner = usual  # type: ignore[method-assign]
+        loop.RunTraining._prepare_learner = usual  # type: ignore[method-assign]
     return held[-1].state() if held else {}
 
 
@@ -104,8 +106,8 @@ def one_rank(rank: int, count: int, port: int, configs: dict[str, dict[str, Any]
     known = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     os.environ.update({name: str(value) for name, value in known.items()})
     if rank:
-        Run.append = Run.lock = runs.write_whole = files.write_whole = lambda *_: os._exit(3)  # type: ignore[assignment,method-assign]
-    with joined() as ranks:
+        Run.append_event = Run.lock = runs.write_whole = files.write_whole = lambda *_: os._exit(3)  # type: ignore[assignment,method-assign]
+    with join_processes() as ranks:
         for name, plain in configs.items():
             config, ours = RunConfig.from_dict(plain), folder / f"{name}-{rank}"
             steps = _counted(trouble if rank == count - 1 else "")
@@ -119,7 +121,7 @@ def one_rank(rank: int, count: int, port: int, configs: dict[str, dict[str, Any]
                     os._exit(2)
 
 
-STEP = loop.Learner.step
+STEP = loop.Optimization.step
 
 
 def _counted(trouble: str) -> list[int]:
@@ -134,7 +136,7 @@ def _counted(trouble: str) -> list[int]:
             raise MemoryError
         return STEP(self, batch)
 
-    loop.Learner.step = step  # type: ignore[method-assign]
+    loop.Optimization.step = step  # type: ignore[method-assign]
     return steps
 
 
@@ -202,13 +204,13 @@ def test_two_processes_learn_what_one_does(name: str, two: Path, world: Dataset,
             close = {"atol": 1e-4, "rtol": 1e-4} if ".norm." in key else {"atol": 5e-6, "rtol": 0.0}
             torch.testing.assert_close(first[key], alone[key], **close, msg=lambda text, key=key: f"{key}: {text}")
     one, both = Run(tmp_path / "one"), Run(two / name)
-    assert (one.last("end") or {})["reason"] == (both.last("end") or {})["reason"]
-    assert (one.last("end") or {})["best_epoch"] == (both.last("end") or {})["best_epoch"]
+    assert (one.last_event("end") or {})["reason"] == (both.last_event("end") or {})["reason"]
+    assert (one.last_event("end") or {})["best_epoch"] == (both.last_event("end") or {})["best_epoch"]
     for a, b in zip(one.events("epoch"), both.events("epoch"), strict=True):
         assert (a["targets"], a["events"], a["step"]) == (b["targets"], b["events"], b["step"])
         assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
         assert a["auxiliary"] == pytest.approx(b["auxiliary"], abs=1e-5) and a["valid"] == pytest.approx(b["valid"], abs=1e-5)
-    assert (both.last("start") or {})["processes"] == 2 and "processes" not in (one.last("start") or {})
+    assert (both.last_event("start") or {})["processes"] == 2 and "processes" not in (one.last_event("start") or {})
     assert {file.name for file in one.path.iterdir()} == {file.name for file in both.path.iterdir()}
 
 
@@ -229,7 +231,7 @@ def test_two_go_on_where_one_was(two: Path, world: Dataset, tmp_path: Path) -> N
 
 def test_who_is_asked_to_stop_stops_all(two: Path) -> None:
     run = Run(two / STOPPED)
-    assert (run.last("end") or {})["reason"] == "asked to stop" and len(run.events("epoch")) == 1 and run.finished
+    assert (run.last_event("end") or {})["reason"] == "asked to stop" and len(run.events("epoch")) == 1 and run.finished
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -267,7 +269,7 @@ def test_torchrun_trains_one_run_and_says_everything_once(tmp_path: Path) -> Non
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0 and done.stdout == "run\n", done.stderr
     assert sum(line.startswith("epoch ") for line in done.stderr.splitlines()) == 2
-    assert Run(tmp_path / "run").finished and (Run(tmp_path / "run").last("start") or {})["processes"] == 2
+    assert Run(tmp_path / "run").finished and (Run(tmp_path / "run").last_event("start") or {})["processes"] == 2
 
 
 def test_what_is_refused_is_said_once(children: Any, tmp_path: Path) -> None:

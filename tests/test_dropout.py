@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from elastic_core.core.fused_ops import LEVELS
-from elastic_core.core.layers import Dropout, dropout, fused, written_out
+from elastic_core.core.layers import Dropout, dropout, eager_attention, fused_attention
 
 
 @settings(max_examples=40, deadline=None)
@@ -55,8 +55,8 @@ def test_attention_drops_weights_and_keeps_their_mean() -> None:
     """Where all events are read; of the causal form: test_causal_attention.py."""
     torch.manual_seed(0)
     q, k, v = torch.randn(3, 1, 2, 5, 4).unbind()
-    still = fused(q, k, v, None, 0.0, False)
-    noisy = torch.stack([fused(q, k, v, None, 0.3, False) for _ in range(4_000)])
+    still = fused_attention(q, k, v, None, 0.0, False)
+    noisy = torch.stack([fused_attention(q, k, v, None, 0.3, False) for _ in range(4_000)])
     error = noisy.std(0) / 4_000**0.5
     assert (noisy.std(0) > 0.01).any() and ((noisy.mean(0) - still).abs() < 5 * error + 1e-6).all()
-    torch.testing.assert_close(written_out(q, k, v, None, 0.0, False), still, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(eager_attention(q, k, v, None, 0.0, False), still, atol=1e-6, rtol=1e-5)

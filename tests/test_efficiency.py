@@ -104,7 +104,7 @@ def test_batches_become_histories(tmp_path: Path) -> None:
 
 
 def test_every_trainable_model_is_a_contestant() -> None:
-    trainable = {name for name in models.names() if models.model_class(name).objective}
+    trainable = {name for name in models.model_names() if models.model_class(name).objective}
     named = {max((m for m in trainable if name == m or name.startswith(f"{m}-")), key=len) for name in all_systems()}
     assert named == trainable
     assert set(SYSTEMS) <= set(all_systems())
@@ -160,7 +160,7 @@ def test_the_kept_state_is_what_the_calculator_says() -> None:
         stream = open_stream(build_system(system, Setting(length=32, width=16, k=3, n_subkeys=4)), room=8)
         stream.refresh(torch.ones(2, 20, dtype=torch.long))
         formula = costs.kept_bytes(system, costs.Sizes(length=32, width=16, k=3, n_subkeys=4))
-        assert abs(4 * stream.numbers() - formula) <= 8, "and where the history begins"
+        assert abs(4 * stream.count_numbers() - formula) <= 8, "and where the history begins"
 
 
 # --- in the background ------------------------------------------------------------------------------------------

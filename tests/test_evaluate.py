@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.candidates import PROTOCOLS, Candidates, uniforms
+from elastic_core.core.candidates import PROTOCOLS, Candidates, uniform_numbers
 from elastic_core.core.evaluate import NAMES
 from elastic_core.data import Catalog, Dataset, Histories
 from elastic_core.errors import InputError
@@ -64,7 +64,7 @@ class Fixed:
 
 
 def whole(dataset: Dataset, user: int) -> list[int]:
-    return dataset.histories.of(user).tolist()
+    return dataset.histories.user_items(user).tolist()
 
 
 def target_counts(dataset: Dataset) -> np.ndarray:
@@ -81,7 +81,7 @@ def read(dataset: Dataset, user: int, split: str) -> list[int]:
 
 
 def members(candidates: Candidates, protocol: str, dataset: Dataset) -> list[set[int]]:
-    masks = candidates.mask(protocol, np.arange(dataset.histories.n_users))
+    masks = candidates.candidate_mask(protocol, np.arange(dataset.histories.n_users))
     return [set(torch.nonzero(row)[:, 0].tolist()) for row in masks]
 
 
@@ -90,7 +90,7 @@ def test_candidate_sets_match_their_definitions(split: str) -> None:
     dataset = world()
     candidates, everything = Candidates(dataset, split, seed=3), set(range(1, dataset.catalog.n_items + 1))
     sets = {protocol: members(candidates, protocol, dataset) for protocol in PROTOCOLS}
-    for user, target in enumerate(dataset.targets(split).tolist()):
+    for user, target in enumerate(dataset.target_items(split).tolist()):
         assert sets["full-seen"][user] == everything
         assert sets["full"][user] == everything - set(read(dataset, user, split))
         unseen = everything - set(whole(dataset, user))
@@ -107,7 +107,7 @@ def test_metrics_match_a_loop_over_people(protocol: str, split: str) -> None:
     model = Hashed(dataset.catalog.n_items)
     report = evaluate(model, dataset, split, (protocol,), batch=7, seed=5)
     competitors = members(Candidates(dataset, split, seed=5), protocol, dataset)
-    for user, target in enumerate(dataset.targets(split).tolist()):
+    for user, target in enumerate(dataset.target_items(split).tolist()):
         scores = model.table[read(dataset, user, split)[-1]].tolist()
         others = competitors[user] - {target}
         above = sum(scores[i] > scores[target] for i in others)
@@ -119,7 +119,7 @@ def test_metrics_match_a_loop_over_people(protocol: str, split: str) -> None:
             "MRR@5": sum(1 / (r + 1) for r in places if r < 5) / len(places),
         }
         for metric, value in chance.items():
-            assert report.values(protocol, metric)[user] == pytest.approx(value, abs=1e-12)
+            assert report.user_values(protocol, metric)[user] == pytest.approx(value, abs=1e-12)
 
 
 def test_a_target_seen_before_stays_and_padding_may_hold_anything() -> None:
@@ -128,8 +128,8 @@ def test_a_target_seen_before_stays_and_padding_may_hold_anything() -> None:
     histories = Histories(items, np.arange(8), np.array([0, 5, 8]), np.array(["a", "b"]))
     dataset = Dataset(name="w", label="W", catalog=dataset.catalog, histories=histories, licence="none")
     report = evaluate(Fixed(torch.tensor([math.nan, 1.0, 9.0, 8.0, 7.0, -math.inf])), dataset, protocols=("full", "full-seen"))
-    assert report.values("full", "MRR@5").tolist() == [1 / 2, 1.0]  # below item 4 only; item 4 above item 1, 5
-    assert report.values("full-seen", "MRR@5").tolist() == [1 / 4, 1 / 3]
+    assert report.user_values("full", "MRR@5").tolist() == [1 / 2, 1.0]  # below item 4 only; item 4 above item 1, 5
+    assert report.user_values("full-seen", "MRR@5").tolist() == [1 / 4, 1 / 3]
 
 
 def test_candidates_do_not_depend_on_batch_size_or_on_who_else_is_evaluated() -> None:
@@ -142,10 +142,10 @@ def test_candidates_do_not_depend_on_batch_size_or_on_who_else_is_evaluated() ->
     other = evaluate(model, dataset, seed=1)
     for protocol in PROTOCOLS:
         for name in NAMES:
-            values = whole_report.values(protocol, name)
-            assert np.array_equal(values, small.values(protocol, name))
-            assert np.array_equal(values[some], part.values(protocol, name))
-    assert not np.array_equal(whole_report.values("pop100", "NDCG@10"), other.values("pop100", "NDCG@10"))
+            values = whole_report.user_values(protocol, name)
+            assert np.array_equal(values, small.user_values(protocol, name))
+            assert np.array_equal(values[some], part.user_values(protocol, name))
+    assert not np.array_equal(whole_report.user_values("pop100", "NDCG@10"), other.user_values("pop100", "NDCG@10"))
 
 
 def crowd(items: int, length: int, users: int) -> Dataset:
@@ -160,20 +160,20 @@ def test_popular_draws_are_a_hundred_draws_from_the_tabulated_distribution() -> 
     """Chi-square of the pooled draws, rebuilt by another route; duplicates collapse to the very set that was found."""
     dataset = crowd(items=400, length=200, users=3000)
     weight = target_counts(dataset)
-    weight[dataset.targets("test")[0]] = 0
-    draws = np.searchsorted(np.cumsum(weight), uniforms(0, 1, np.arange(3000), 100) * weight.sum(), side="right")
+    weight[dataset.target_items("test")[0]] = 0
+    draws = np.searchsorted(np.cumsum(weight), uniform_numbers(0, 1, np.arange(3000), 100) * weight.sum(), side="right")
     found, due = np.bincount(draws.ravel(), minlength=401), weight / weight.sum() * draws.size
     chi2, freedom = ((found - due)[due > 0] ** 2 / due[due > 0]).sum(), (due > 0).sum() - 1
     assert abs(chi2 - freedom) < 4 * math.sqrt(2 * freedom)
-    for row, mask in zip(draws, Candidates(dataset, "test", 0).mask("pop100", np.arange(3000)), strict=True):
+    for row, mask in zip(draws, Candidates(dataset, "test", 0).candidate_mask("pop100", np.arange(3000)), strict=True):
         assert set(row.tolist()) == set(torch.nonzero(mask)[:, 0].tolist())
 
 
 def test_uniform_draws_are_even() -> None:
     people = 3000
     dataset = crowd(items=180, length=60, users=people)
-    hits = Candidates(dataset, "test", 0).mask("uniform100", np.arange(people)).numpy()
-    unseen = np.setdiff1d(np.arange(1, 181), dataset.histories.of(0))
+    hits = Candidates(dataset, "test", 0).candidate_mask("uniform100", np.arange(people)).numpy()
+    unseen = np.setdiff1d(np.arange(1, 181), dataset.histories.user_items(0))
     chance = 100 / len(unseen)
     assert chance < 0.95 and np.all(hits.sum(1) == 100)
     assert np.all(np.abs(hits.mean(0)[unseen] - chance) < 4 * math.sqrt(chance * (1 - chance) / people))
@@ -198,12 +198,12 @@ def test_constant_and_perfect_scorers_mark_the_ends_of_the_scale() -> None:
     constant = evaluate(Fixed(torch.zeros(151)), dataset)
     assert constant.metrics["full-seen"]["HR@10"] == pytest.approx(10 / 150, abs=1e-15)
     assert constant.metrics["uniform100"]["HR@10"] == pytest.approx(10 / 101, abs=1e-15)
-    sizes = [150 - len(set(read(dataset, u, "test")) - {t}) for u, t in enumerate(dataset.targets("test").tolist())]
-    assert constant.values("full", "HR@10") == pytest.approx([10 / size for size in sizes], abs=1e-15)
+    sizes = [150 - len(set(read(dataset, u, "test")) - {t}) for u, t in enumerate(dataset.target_items("test").tolist())]
+    assert constant.user_values("full", "HR@10") == pytest.approx([10 / size for size in sizes], abs=1e-15)
 
     class Perfect:
         length = 2
-        targets = torch.from_numpy(dataset.targets("test").astype(np.int64))
+        targets = torch.from_numpy(dataset.target_items("test").astype(np.int64))
 
         def score(self, batch: Batch) -> Tensor:
             return nn.functional.one_hot(self.targets, 151).float()
@@ -215,12 +215,12 @@ def test_constant_and_perfect_scorers_mark_the_ends_of_the_scale() -> None:
 def test_the_report_says_what_its_numbers_rest_on() -> None:
     dataset = world()
     report = evaluate(Hashed(150), dataset, "valid", ("full",), seed=9)
-    values = report.values("full", "HR@10")
-    interval = report.interval("full", "HR@10")
+    values = report.user_values("full", "HR@10")
+    interval = report.mean_interval("full", "HR@10")
     assert interval.mean == report.metrics["full"]["HR@10"] == values.mean()
     assert interval.error == pytest.approx(values.std(ddof=1) / math.sqrt(40))
     assert interval.low < interval.mean < interval.high
-    row = report.rows()[0]
+    row = report.metric_rows()[0]
     assert (row["protocol"], row["split"], row["data_hash"], row["users"], row["seed"]) == ("full", "valid", dataset.hash, 40, 9)
 
 
@@ -243,7 +243,7 @@ def test_a_scorer_is_prepared_once_and_scores_everybody_once() -> None:
     calls: list[str] = []
 
     class Prepared(Hashed):
-        def prepare(self) -> Callable[[Batch], torch.Tensor]:
+        def prepare_scores(self) -> Callable[[Batch], torch.Tensor]:
             calls.append("prepare")
             return self.score
 
@@ -268,26 +268,26 @@ def test_people_of_like_lengths_are_read_together_and_stand_in_their_own_order()
 
     asked = np.random.default_rng(3).permutation(dataset.histories.n_users)[:30]
     report = evaluate(Watched(dataset.catalog.n_items), dataset, users=asked, batch=5)
-    lengths = np.sort(dataset.ends("test")[asked] - dataset.histories.offsets[asked])
+    lengths = np.sort(dataset.split_ends("test")[asked] - dataset.histories.offsets[asked])
     assert [shape[0] for shape in shapes] == [5] * 6
     assert [width for _, width in shapes] == [min(-(-longest // 8) * 8, 40) for longest in lengths.reshape(6, 5).max(1)]
     assert np.array_equal(report.users, asked)
     for place in (0, 11, 29):
         alone = evaluate(Hashed(dataset.catalog.n_items), dataset, users=asked[place : place + 1])
-        assert alone.metrics == {p: {n: float(report.values(p, n)[place]) for n in NAMES} for p in report.ranks}
+        assert alone.metrics == {p: {n: float(report.user_values(p, n)[place]) for n in NAMES} for p in report.ranks}
 
 
 MEMORY = """if True:
     import resource
     import numpy as np, torch
     from elastic_core.core.candidates import PROTOCOLS
-    from elastic_core.core.evaluate import rank_people
+    from elastic_core.core.evaluate import rank_users
     from elastic_core.core.histories import Catalog, Dataset, Histories
     users, items = 6_000, 20_000
     offsets = np.arange(users + 1, dtype=np.int64) * 20
     events = np.random.default_rng(0).integers(1, items + 1, offsets[-1]).astype(np.int32)
     histories = Histories(events, np.arange(len(events)), offsets, np.arange(users).astype(str))
-    data = Dataset(name="w", label="w", catalog=Catalog.numbered(items), histories=histories, licence="")
+    data = Dataset(name="w", label="w", catalog=Catalog.from_count(items), histories=histories, licence="")
     table = torch.rand(items + 1, 16)
     class Scorer:
         length = 20
@@ -295,7 +295,7 @@ MEMORY = """if True:
             return table[batch.items].mean(1) @ table.T
     peaks = []
     for people in (np.arange(600), None):
-        rank_people(Scorer(), data, "test", PROTOCOLS, people)
+        rank_users(Scorer(), data, "test", PROTOCOLS, people)
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     print(peaks[1] - peaks[0])
 """

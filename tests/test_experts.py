@@ -82,7 +82,7 @@ def removed(world: World, expert: int, most: int | None = None) -> pd.DataFrame:
 
 def alone(model: Recommender, dataset: Dataset, user: int, edit: object) -> tuple[float, set[int]]:
     """Rank of the truth and the ten likeliest for one person, the long way."""
-    ends, target = dataset.ends("test"), int(dataset.targets("test")[user])
+    ends, target = dataset.split_ends("test"), int(dataset.target_items("test")[user])
     batch = reading_batch(dataset, np.array([user]), ends[[user]], model.length)
     scores = model.scorer()(model.last_state(batch, edit=edit))[0].detach().numpy().copy()  # type: ignore[call-arg]
     seen = dataset.histories.items[dataset.histories.offsets[user] : ends[user]].tolist()
@@ -101,7 +101,7 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
     for user, row in people.head(25).iterrows():
         rest = torch.tensor([r for r, e in enumerate(found.traffic.experts[user]) if e != busy])
         before, old = alone(model, dataset, user, lambda f: f)
-        after, new = alone(model, dataset, user, lambda f, rest=rest: f.keep(rest))
+        after, new = alone(model, dataset, user, lambda f, rest=rest: f.select_ranks(rest))
         assert (row["rank"], row["rank_after"]) == (before, after)
         assert row["replaced"] == len(new - old)
     row = ablation.effect_row("", people)
@@ -112,7 +112,7 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
     assert words[ablation.effect_verdict(row)] == clear * np.sign(row["d_ndcg"])
     assert (row["d_ndcg"], (row["low"], row["high"])) == (pytest.approx(gained.mean()), interval_over_users(gained))
     protocol = usual_protocol(dataset)
-    judged = evaluate(model, dataset, protocols=[protocol], users=people.index.to_numpy()).values(protocol, "NDCG@10")
+    judged = evaluate(model, dataset, protocols=[protocol], users=people.index.to_numpy()).user_values(protocol, "NDCG@10")
     assert np.allclose(people["ndcg"], judged)
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
 
@@ -125,7 +125,7 @@ def test_an_item_is_called_by_its_genres_and_its_decade(small_world: Dataset) ->
     assert [[names[i] for i in np.flatnonzero(row)] for row in holds] == [
         [], ["Horror", "Sci-Fi", "1970s"], ["Drama", "1990s"], ["Sci-Fi"], [], ["1920s"]
     ]  # fmt: skip
-    assert trait_table(Catalog.numbered(3))[1].shape == (4, 0)
+    assert trait_table(Catalog.from_count(3))[1].shape == (4, 0)
     assert trait_table(small_world.catalog)[0] == genre_table(small_world.catalog)[0]  # no years in a planted world
 
 
@@ -229,11 +229,13 @@ def test_the_direct_road_is_what_the_layer_dispatches(world: World, busy: int) -
     users, ranks = np.nonzero(found.traffic.experts == busy)
     total = torch.zeros(model.config.width)
     for user, rank in zip(users, ranks, strict=True):
-        trace = model.trace(reading_batch(dataset, np.array([user]), dataset.ends("test")[[user]], model.length))  # type: ignore
+        batch = reading_batch(dataset, np.array([user]), dataset.split_ends("test")[[user]], model.length)
+        trace = model.trace_reading(batch)  # type: ignore
         for layer, slots in zip(model.layers, trace.slots, strict=True):  # type: ignore[arg-type]
             only = torch.zeros_like(slots)
             only[:, :, rank] = slots[:, :, rank]
-            fixed = layer.fold(trace.retrieved[0].interests).given - layer.output.bias / layer.heads  # without the layer's bias
+            own_bias = layer.output.bias / layer.heads
+            fixed = layer.fold_maps(trace.retrieved[0].interests).given - own_bias
             total += (only.unsqueeze(2) @ fixed).sum(1)[0, 0].detach()
     state = total / len(users)
     expected = model.scorer()((state - state.mean()) * model.norm.weight).detach().numpy()  # type: ignore[union-attr]
@@ -249,10 +251,10 @@ def test_the_measured_push_is_the_mean_difference_over_people(world: World, busy
     users, ranks = np.nonzero(found.traffic.experts == busy)
     changes, logs = [], []
     for user, rank in zip(users, ranks, strict=True):
-        batch = reading_batch(dataset, np.array([user]), dataset.ends("test")[[user]], model.length)
+        batch = reading_batch(dataset, np.array([user]), dataset.split_ends("test")[[user]], model.length)
         rest = torch.tensor([r for r in range(found.traffic.experts.shape[1]) if r != rank])
         having = model.scorer()(model.last_state(batch))[0, 1:].detach()
-        lacking = model.scorer()(model.last_state(batch, edit=lambda f, rest=rest: f.keep(rest)))[0, 1:].detach()  # type: ignore
+        lacking = model.scorer()(model.last_state(batch, edit=lambda f, rest=rest: f.select_ranks(rest)))[0, 1:].detach()  # type: ignore
         changes.append(having - lacking - (having - lacking).mean())
         logs.append(having.log_softmax(0) - lacking.log_softmax(0))
     mean, times = torch.stack(changes).mean(0).numpy(), torch.stack(logs).mean(0).exp().numpy()
@@ -293,10 +295,11 @@ def test_examples_are_of_their_band_and_show_what_the_expert_reads(world: World,
     assert set(people["group"]) == {"top", "middle", "just in", "just out", "random"}
     for row in people.itertuples():
         assert row.group == "random" or bands[row.user] == row.group
-        history = dataset.histories.of(row.user)[: row.events].tolist()
+        history = dataset.histories.user_items(row.user)[: row.events].tolist()
         assert set(row.items) <= set(history) and (len(row.shares) > 0) == (row.rank > 0)
         if row.rank:
-            trace = model.trace(reading_batch(dataset, np.array([row.user]), dataset.ends("test")[[row.user]], model.length))  # type: ignore
+            batch = reading_batch(dataset, np.array([row.user]), dataset.split_ends("test")[[row.user]], model.length)
+            trace = model.trace_reading(batch)  # type: ignore
             weights = trace.reading[0][0, :, row.rank - 1].mean(0)
             read = history[-model.length :]
             share = sum(float(w.detach()) for w, item in zip(weights[-len(read) :], read, strict=True) if item == row.items[0])
@@ -344,11 +347,11 @@ def test_names_say_what_people_choose_next_and_names_dealt_at_random_do_not(worl
     """Everybody has one expert, and it is called what they chose next."""
     _, dataset, _ = world
     genres, holds = trait_table(dataset.catalog)
-    own = holds[dataset.histories.items[dataset.ends("test")]].argmax(1)
+    own = holds[dataset.histories.items[dataset.split_ends("test")]].argmax(1)
     names = {place: ExpertName(genres[place], 2.0, 1.5, 20) for place in np.unique(own).tolist()}
     check = check_names(names, dataset, own[:, None])
     assert check is not None and check.named == len(names)
-    tested = dataset.histories.items[dataset.ends("test")][~learning_half(len(own))]
+    tested = dataset.histories.items[dataset.split_ends("test")][~learning_half(len(own))]
     assert check.share == pytest.approx(holds[tested].max(1).mean())
     assert check.low <= check.dealt <= check.high and check.dealt < check.share
     weak = {expert: ExpertName(name.genre, 1.0, 0.9, 20) for expert, name in names.items()}
@@ -443,7 +446,7 @@ def test_candidates_stay_those_of_the_evaluation(world: World, protocol: str, mo
     monkeypatch.setattr(ablation, "usual_protocol", lambda dataset: protocol)
     dataset = world[1]
     users = np.arange(10)
-    mask = Candidates(dataset, "test", 0).mask(protocol, users).numpy()
+    mask = Candidates(dataset, "test", 0).candidate_mask(protocol, users).numpy()
     top = ablation.top_ten(ablation.rank_edited(of(world), users))
     assert all(mask[u, top[u]].all() for u in users)
 

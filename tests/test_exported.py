@@ -25,9 +25,9 @@ def test_the_file_scores_as_the_run_does(tiny_peer: Tiny, tmp_path: Path) -> Non
     files = {"items": ""}
     program = torch.export.load(str(tmp_path / "model.pt2"), extra_files=files).module()
     assert ["", *files["items"].splitlines()] == data.catalog.ids.astype(str).tolist()
-    items = torch.cat([history_batch(data.histories.of(user), model.length).items for user in range(5)])
+    items = torch.cat([history_batch(data.histories.user_items(user), model.length).items for user in range(5)])
     for user in range(5):
-        expected = model.score(history_batch(data.histories.of(user), model.length))[:, 1:]
+        expected = model.score(history_batch(data.histories.user_items(user), model.length))[:, 1:]
         torch.testing.assert_close(program(items)[user : user + 1, 1:], expected, atol=1e-4, rtol=0)
         torch.testing.assert_close(program(items[user : user + 1])[:, 1:], expected, atol=1e-4, rtol=0)
 
@@ -37,32 +37,32 @@ def test_what_scores_otherwise_or_has_no_weights_is_not_written(
 ) -> None:
     _, data, run = tiny_peer
     with pytest.raises(InputError, match="no weights"):
-        exported.export(build(PopularityConfig(), data.catalog))
+        exported.export_program(build(PopularityConfig(), data.catalog))
     assert main(["export", str(run.path), "--out", str(tmp_path / "model.txt")]) == 2
     monkeypatch.setattr(exported, "NEAR", -1.0)
     assert main(["export", str(run.path), "--out", str(tmp_path / "model.pt2")]) == 2 and not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")
-def traced(tiny: Tiny) -> exported.Exported:
-    return exported.export(tiny[0])
+def traced(tiny: Tiny) -> exported.ExportedProgram:
+    return exported.export_program(tiny[0])
 
 
-def test_experts_are_exported_too(traced: exported.Exported) -> None:
+def test_experts_are_exported_too(traced: exported.ExportedProgram) -> None:
     assert traced.differs <= exported.NEAR and exported.NEAR == 1e-4
 
 
 def test_onnx_scores_as_the_run_does_and_knows_its_items(
-    tiny: Tiny, traced: exported.Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Tiny, traced: exported.ExportedProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
-    monkeypatch.setattr("elastic_core.commands.export.export", lambda model: traced)
+    monkeypatch.setattr("elastic_core.commands.export.export_program", lambda model: traced)
     model, data, run = tiny
     file = tmp_path / "model.onnx"
     assert main(["export", str(run.path), "--out", str(file)]) == 0
     session = onnxruntime.InferenceSession(str(file))
     assert ["", *session.get_modelmeta().custom_metadata_map["items"].splitlines()] == data.catalog.ids.astype(str).tolist()
-    batch = history_batch(data.histories.of(3), model.length)
+    batch = history_batch(data.histories.user_items(3), model.length)
     (scores,) = session.run(["scores"], {"items": batch.items.numpy()})
     torch.testing.assert_close(torch.from_numpy(scores)[:, 1:], model.score(batch)[:, 1:].detach(), atol=1e-4, rtol=0)
     file.unlink()

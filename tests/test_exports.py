@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elastic_core.services.exports import to_csv, to_json
-from elastic_core.text import FORMULA, cell
+from elastic_core.text import FORMULA, spreadsheet_cell
 
 texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00\r"), max_size=20)
 
@@ -24,8 +24,8 @@ def test_csv_gives_every_row_back_and_no_text_cell_is_a_formula(rows: list[tuple
 
 
 def test_formulas_are_only_neutralised_where_they_are() -> None:
-    assert cell("=1+1") == "'=1+1" and cell("  @x") == "'  @x" and cell("-5") == "'-5"
-    assert cell("Se7en (1995)") == "Se7en (1995)" and cell(-5) == -5
+    assert spreadsheet_cell("=1+1") == "'=1+1" and spreadsheet_cell("  @x") == "'  @x" and spreadsheet_cell("-5") == "'-5"
+    assert spreadsheet_cell("Se7en (1995)") == "Se7en (1995)" and spreadsheet_cell(-5) == -5
     assert "'=HYPERLINK" in to_csv(pd.DataFrame({"=HYPERLINK(1)": ["a"]}))
 
 

@@ -28,7 +28,7 @@ def dataset() -> Dataset:
 
 
 def train_histories(dataset: Dataset) -> list[list[int]]:
-    return [dataset.histories.of(user).tolist()[:-2] for user in range(dataset.histories.n_users)]
+    return [dataset.histories.user_items(user).tolist()[:-2] for user in range(dataset.histories.n_users)]
 
 
 def test_popularity_counts_training_events_only(dataset: Dataset) -> None:
@@ -41,7 +41,7 @@ def test_popularity_counts_training_events_only(dataset: Dataset) -> None:
 def test_own_frequency_matches_a_loop_over_events(dataset: Dataset) -> None:
     model = build(FrequencyConfig(length=8), 15)
     model.fit(dataset)
-    counts = dataset.counts()
+    counts = dataset.item_counts()
     for history in (train_histories(dataset)[0], [4], [7, 7, 2, 7, 9, 1, 1, 3, 5, 8]):  # the last is longer than what is read
         wanted = counts / (2 * counts.max())
         for age, item in enumerate(reversed(history[-8:])):
@@ -61,7 +61,7 @@ def test_cooccurrence_matches_a_loop_over_pairs(dataset: Dataset, monkeypatch: p
             for distance, then in enumerate(history[i + 1 : i + 4]):
                 counts[first, then] += 0.8**distance
                 counts[then, first] += 0.8**distance * 0.3
-    n = np.maximum(dataset.counts(), 1)
+    n = np.maximum(dataset.item_counts(), 1)
     read = [9, 2, 7, 7, 5]  # the first is beyond the four events that are read
     scores = sum(0.5**j * counts[x] / (n[x] ** 0.7 * n**0.2) for j, x in enumerate(reversed(read[1:])))
     for batch in (history_batch(read, 4), history_batch(read, 9)):

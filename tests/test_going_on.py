@@ -37,20 +37,20 @@ def alike(found: Run, whole: Run) -> None:
     rows, test, snapshots = numbers(found)
     assert (rows, {k: v for k, v in test.items() if k != "scored"}, snapshots) == numbers(whole)
     assert (found.path / WEIGHTS).read_bytes() == (whole.path / WEIGHTS).read_bytes()
-    assert found.report().values("full", "NDCG@10").tolist() == whole.report().values("full", "NDCG@10").tolist()
+    assert found.report().user_values("full", "NDCG@10").tolist() == whole.report().user_values("full", "NDCG@10").tolist()
     assert not (found.path / WHOLE_EPOCHS).exists()
 
 
 def test_more_epochs_are_those_of_an_unbroken_run(world: Dataset, unbroken: Run, tmp_path: Path) -> None:
     run = train(tiny(epochs=2), world, tmp_path / "run")
-    first = run.last("test")
+    first = run.last_event("test")
     for epochs, scored in ((4, 2), (5, 3)):
         run = train(tiny(epochs=epochs), world, tmp_path / "run")
-        assert (run.last("test") or {})["scored"] == scored == 1 + len(run.events("reopened"))
+        assert (run.last_event("test") or {})["scored"] == scored == 1 + len(run.events("reopened"))
     alike(run, unbroken)
     assert Run(run.path).config.train.epochs == 5
     assert (run.path / EVENTS).read_text().count('"test"') == 3 and run.events("reopened")[0]["epoch"] == 2
-    assert first != run.last("test"), "else the test above would hold of anything"
+    assert first != run.last_event("test"), "else the test above would hold of anything"
 
 
 @pytest.mark.parametrize(("cut_at", "score"), [(0, 0.9), (2, 0.9), (2, 0.0)])
@@ -58,7 +58,7 @@ def test_an_epoch_that_the_clock_cut_short_is_gone_through_again(
     world: Dataset, unbroken: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut_at: int, score: float
 ) -> None:
     """Also where its weights were the best so far, and where it was the first."""
-    valid = Loop._valid
+    valid = Loop._validate
 
     def late(loop: Loop, seconds: float) -> bool:
         loop.stopped = out_of_minutes(1) if loop.epoch == cut_at and loop.step % loop.learner.steps == 1 else ""
@@ -66,9 +66,11 @@ def test_an_epoch_that_the_clock_cut_short_is_gone_through_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(Loop, "_out_of_time", late)
-        patched.setattr(Loop, "_valid", lambda loop, m: {**valid(loop, m), "NDCG@10": score} if loop.stopped else valid(loop, m))
+        patched.setattr(
+            Loop, "_validate", lambda loop, m: {**valid(loop, m), "NDCG@10": score} if loop.stopped else valid(loop, m)
+        )
         run = train(tiny(epochs=5, minutes=1), world, tmp_path / "run")
-    assert "budget" in (run.last("end") or {})["reason"] and run.events("epoch")[-1]["epoch"] == cut_at + 1
+    assert "budget" in (run.last_event("end") or {})["reason"] and run.events("epoch")[-1]["epoch"] == cut_at + 1
     assert (run.path / WHOLE_EPOCHS).exists() == (cut_at > 0 and score > 0.5)
     alike(train(tiny(epochs=5), world, run.path), unbroken)
     assert Run(run.path).config.train.minutes == 0
@@ -113,7 +115,7 @@ def test_a_run_begins_with_the_weights_of_another(world: Dataset, tmp_path: Path
     first = train(config, world, tmp_path / "first")
     still = config.override("train.learning_rate=1e-9", "model.dropout=0.5")
     run = train(still, world, tmp_path / "second", begin=first)
-    assert (run.last("start") or {})["from"] == "first" and run.finished
+    assert (run.last_event("start") or {})["from"] == "first" and run.finished
     for name, weights in run.model(world).named_parameters():
         torch.testing.assert_close(weights, dict(first.model(world).named_parameters())[name], atol=1e-6, rtol=0)
     assert load_file(first.path / WEIGHTS).keys() == load_file(run.path / WEIGHTS).keys()
@@ -135,7 +137,7 @@ def test_new_items_start_and_known_ones_stay(world: Dataset, tmp_path: Path, set
             np.array(["", *np.array([*ids, *(f"new {i}" for i in range(more))], dtype=object)[order]], dtype=object)
         )
         now = initial_weights(first, first.config.model, replace(world, catalog=catalog)).eval()
-        there = torch.tensor([catalog.index(raw) for raw in ids])
+        there = torch.tensor([catalog.item_number(raw) for raw in ids])
         items = torch.randint(1, n + 1, (6, 8), generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
             before, after = first.model(world).score(Batch(items, items)), now.score(Batch(there[items - 1], there[items - 1]))
@@ -143,7 +145,7 @@ def test_new_items_start_and_known_ones_stay(world: Dataset, tmp_path: Path, set
         assert after[:, 1:].isfinite().all()
         tables = [model.state_dict()["events.items.weight"] for model in (first.model(world), now)]
         for i in range(more):
-            torch.testing.assert_close(tables[1][catalog.index(f"new {i}")], tables[0][1:].mean(0))
+            torch.testing.assert_close(tables[1][catalog.item_number(f"new {i}")], tables[0][1:].mean(0))
 
 
 def test_weights_that_do_not_fit_are_refused_in_a_sentence(

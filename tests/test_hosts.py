@@ -13,7 +13,7 @@ from elastic_core import models
 from elastic_core.bench import latency
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Met
+from elastic_core.core.contract import SeenItems
 from elastic_core.core.softmax import full_softmax
 from elastic_core.errors import InputError
 from elastic_core.peers import din
@@ -104,18 +104,19 @@ def test_din_is_its_twin_pair_by_pair(form: dict[str, Any]) -> None:
     """Scores of every item after every event, of one's own item, and prepared; CTReg; odd times, padding and emptiness."""
     model, batch = built("din", form), odd_times()
     assert batch.times is not None and batch.targets is not None
-    encoded, scorer, judged, terms = model(batch), model.scorer(), model.prepare()(batch), []
+    encoded, scorer, judged, terms = model(batch), model.scorer(), model.prepare_scores()(batch), []
     assert judged.isfinite().all()
     for row in (0, 1, 3):
         real = batch.real[row]
         expected, found = din_twin(model, batch.items[row][real].tolist(), batch.times[row][real].tolist())
         columns = real.nonzero().squeeze(1)
-        states, met = encoded.states[row][real], Met(batch.items, torch.full_like(columns, row), columns)
+        states, met = encoded.states[row][real], SeenItems(batch.items, torch.full_like(columns, row), columns)
         torch.testing.assert_close(scorer(states, met)[:, 1:], expected[:, 1:])
         torch.testing.assert_close(judged[row, 1:], expected[-1, 1:])
         own = batch.targets[row][real]
         if not model.config.repeat_bias:
-            torch.testing.assert_close(scorer.at(states.unsqueeze(-2), own).squeeze(-1), expected.gather(1, own[:, None])[:, 0])
+            own_scores = scorer.score_own_item(states.unsqueeze(-2), own).squeeze(-1)
+            torch.testing.assert_close(own_scores, expected.gather(1, own[:, None])[:, 0])
             torch.testing.assert_close(full_softmax(states, own, scorer), -expected.log_softmax(1).gather(1, own[:, None]).sum())
         terms += found
     torch.testing.assert_close(judged[2, 1:], model.bias[1:])  # of nobody all there is to tell is popularity

@@ -109,7 +109,7 @@ def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, mo
     with torch.inference_mode():
         for end in range(n):
             part = history_batch(items[: len(items) - n + end + 1], 16)
-            alone = able.trace(dataclasses.replace(part, retrieval_items=whole.items))  # type: ignore[operator]
+            alone = able.trace_reading(dataclasses.replace(part, retrieval_items=whole.items))  # type: ignore[operator]
             np.testing.assert_allclose(found.back[end], alone.slots[-1][0].mean(0), atol=1e-5)
     for wrong in (0, len(items) + 1):
         with pytest.raises(InputError, match="of this history 1 to"):
@@ -180,7 +180,7 @@ def test_a_history_up_to_a_moment_is_the_evaluation_s(small_world: Dataset, mode
 def test_along_time_equals_moment_after_moment(small_world: Dataset, model: Recommender, config: SASRecConfig | None) -> None:
     able = model if config is None else models.build(config, small_world.catalog.n_items).eval()
     found = journey_trace.trace_moments(able, small_world, 6, most=9)
-    items = small_world.histories.of(6)
+    items = small_world.histories.user_items(6)
     assert found.ranks["event"].tolist()[0] == 1 and found.ranks["event"].tolist()[-1] == len(items) - 1 and len(found.ranks) == 9
     assert found.ranks["part"].tolist()[-1] == "test" and found.ranks["part"].tolist()[0] == "training"
     for row in found.ranks.to_dict("records"):
@@ -199,7 +199,7 @@ def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender
     assert len(items) > 16  # longer than what is read
     for layer in (0, 1):
         found = journey_trace.bin_aggregation(model, items, layer + 1, bins=5)
-        trace = model.trace(history_batch(items, model.length))  # type: ignore[operator]
+        trace = model.trace_reading(history_batch(items, model.length))  # type: ignore[operator]
         assert found.layers == 2 and found.cells["first"].min() == len(items) - 15 and found.cells["last"].max() == len(items)
         assert found.cells.groupby("place")["weight"].sum().to_numpy() == pytest.approx(1, abs=1e-5)
         by_hand = trace.reading[layer][0].mean(0)[1, -16:].tolist()

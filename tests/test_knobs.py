@@ -14,7 +14,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.data.item_features import genre_table
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import route_users
-from elastic_core.models import Recommender, memory_of, tracing
+from elastic_core.models import Recommender, as_retrieving_model, as_tracing_model
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs import Run
 from elastic_core.runs.training import train
@@ -41,33 +41,33 @@ def slots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recommender, Datase
 
 def up(model: Recommender, ranks: np.ndarray, factor: float) -> ablation.Edit:
     """One rank of each row turned."""
-    factors = np.ones((len(ranks), memory_of(model).config.k))  # type: ignore[attr-defined]
+    factors = np.ones((len(ranks), as_retrieving_model(model).config.k))  # type: ignore[attr-defined]
     factors[np.arange(len(ranks)), ranks] = factor
     return knobs.turn_ranks(model, factors, np.full(len(ranks), -1))
 
 
 def scores(model: Recommender, dataset: Dataset, edit: ablation.Edit | None = None) -> torch.Tensor:
-    batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
+    batch = reading_batch(dataset, USERS, dataset.split_ends("test")[USERS], model.length)
     with torch.inference_mode():
-        return model.scorer()(memory_of(model).last_state(batch, edit))
+        return model.scorer()(as_retrieving_model(model).last_state(batch, edit))
 
 
 def test_what_experts_take_is_what_a_trace_says(
     slots: tuple[Recommender, Dataset], tiny: tuple[Recommender, Dataset, Run]
 ) -> None:
     for model, dataset in (slots, tiny[:2]):
-        batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
+        batch = reading_batch(dataset, USERS, dataset.split_ends("test")[USERS], model.length)
         with torch.inference_mode():
-            found = tracing(model).taken(batch, memory_of(model).retrieve(batch))
-            torch.testing.assert_close(found, tracing(model).trace(batch).taken)
+            found = as_tracing_model(model).slot_weights(batch, as_retrieving_model(model).retrieve(batch))
+            torch.testing.assert_close(found, as_tracing_model(model).trace_reading(batch).slot_weights)
 
 
 def test_a_turned_slot_has_its_share_multiplied(slots: tuple[Recommender, Dataset]) -> None:
     """One layer, so nothing but the mixture reads the slots: recounted from the parts."""
     model, dataset = slots
     assert len(model.layers) == 1  # type: ignore[arg-type]
-    batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
-    vectors, shares = model.scorer().split(model.last_state(batch))
+    batch = reading_batch(dataset, USERS, dataset.split_ends("test")[USERS], model.length)
+    vectors, shares = model.scorer().split_mixture(model.last_state(batch))
     each = model.scorer().logits(vectors)[..., 1:].log_softmax(-1)
     for factor in (0.25, 3.0):
         turned = shares.clone()
@@ -99,11 +99,11 @@ def test_a_knob_at_one_changes_nothing_and_in_elastic_it_is_the_gate(
 
 def test_lent_experts_take_the_place_of_the_weakest(slots: tuple[Recommender, Dataset]) -> None:
     model, dataset = slots
-    batch = reading_batch(dataset, USERS, dataset.ends("test")[USERS], model.length)
-    before, lent = memory_of(model).retrieve(batch), np.arange(len(USERS))
+    batch = reading_batch(dataset, USERS, dataset.split_ends("test")[USERS], model.length)
+    before, lent = as_retrieving_model(model).retrieve(batch), np.arange(len(USERS))
     after = knobs.turn_ranks(model, np.tile([1.0, 1.0, 4.0], (len(USERS), 1)), lent)(before)
     assert after.experts[:, -1].tolist() == lent.tolist() and torch.equal(after.experts[:, :-1], before.experts[:, :-1])
-    value = memory_of(model).expert_values()[torch.from_numpy(lent)] * before.gates[:, -1:]
+    value = as_retrieving_model(model).expert_values()[torch.from_numpy(lent)] * before.gates[:, -1:]
     torch.testing.assert_close(after.interests[:, -1], value)
     assert after.turned is not None and after.turned.tolist() == [[1.0, 1.0, 4.0]] * len(USERS)
 
@@ -165,7 +165,7 @@ def test_nobody_is_lent_what_they_have(small_world: Dataset) -> None:
 
 def test_data_without_genres_say_so(tiny: tuple[Recommender, Dataset, Run]) -> None:
     model, dataset, _ = tiny
-    bare = dataclasses.replace(dataset, catalog=type(dataset.catalog).numbered(dataset.catalog.n_items))
+    bare = dataclasses.replace(dataset, catalog=type(dataset.catalog).from_count(dataset.catalog.n_items))
     with pytest.raises(InputError, match="no genres"):
         knobs.measure_knobs(EvaluationContext(model, bare, route_users(model, dataset)))
 

@@ -20,10 +20,10 @@ from elastic_core.core.dispatch import (
     CAP,
     CausalDispatcher,
     Dispatcher,
-    Maps,
+    FoldedMaps,
     TwoWayDispatcher,
     read_prefixes,
-    weigh,
+    soft_exponential,
 )
 from elastic_core.core.elastic import QueryNetwork
 from elastic_core.core.layers import Attention, LocalConvolution, Whitening
@@ -128,7 +128,7 @@ def _dispatched(layer: CausalDispatcher, head: int, row: Tensor, past: Tensor, p
     return slots @ value
 
 
-def causal_dispatch(h: Tensor, maps: Maps, real: Tensor | None) -> Tensor:
+def causal_dispatch(h: Tensor, maps: FoldedMaps, real: Tensor | None) -> Tensor:
     """Return what every event of `h [B, N, d]` is given, `[B, N, d]`: the equations as they are written, with N x k x d numbers.
 
     Slot s holds a softmax average of the past, M_t[s] = Σ_{j<=t} e^{a_j[s]} h_j / Σ_{j<=t} e^{a_j[s]} with a_j[s] = asks[s] · h_j
@@ -164,14 +164,14 @@ def test_prefix_slots_equal_the_direct_sum(rows: int, length: int, k: int, heads
     real = paddings(rows, length, seed) if padded else None
     h = drawn(rows, length, WIDTH) if real is None else drawn(rows, length, WIDTH) * real.unsqueeze(-1)
     each, everybody = (rows, heads, k, WIDTH), (heads, WIDTH, WIDTH)
-    maps = Maps(*(0.5 * drawn(*shape) for shape in (each, everybody, each, each, everybody)))
+    maps = FoldedMaps(*(0.5 * drawn(*shape) for shape in (each, everybody, each, each, everybody)))
     given, slow = ([y.to(kind).requires_grad_() for y in (h, *maps)] for kind in (torch.float32, torch.float64))
-    found = dispatch.prefixes(given[0], Maps(*given[1:]), real)
-    expected = causal_dispatch(slow[0], Maps(*slow[1:]), real)
+    found = dispatch.read_causally(given[0], FoldedMaps(*given[1:]), real)
+    expected = causal_dispatch(slow[0], FoldedMaps(*slow[1:]), real)
     weight = drawn(*found.shape)
     gradients = (torch.autograd.grad((y * weight).sum(), of, retain_graph=True) for y, of in ((found, given), (expected, slow)))
     end = 1 + seed % length  # so many rows alone, as the last layer of a training has them
-    alone = dispatch.prefixes(given[0], Maps(*given[1:]), real, end)
+    alone = dispatch.read_causally(given[0], FoldedMaps(*given[1:]), real, end)
     of_end = (torch.autograd.grad((y * weight[:, -end:]).sum(), of) for y, of in ((alone, given), (expected[:, -end:], slow)))
     for fast, exact in ((found, expected), (alone, expected[:, -end:])):
         assert (fast - exact).abs().max() <= 1e-5 * exact.abs().max().clamp_min(1)
@@ -183,7 +183,7 @@ def test_prefix_slots_equal_the_direct_sum(rows: int, length: int, k: int, heads
 
     with torch.no_grad():
         torch.testing.assert_close(dispatch.read_last(h, maps, real), found[:, -1:], atol=1e-4, rtol=1e-4)
-        reading, slots = dispatch.trace(h, maps, real)
+        reading, slots = dispatch.trace_slots(h, maps, real)
         logits = CAP * torch.tanh(torch.einsum("bhkd,bnd->bhkn", slow[1], slow[0]) / CAP)
         logits = logits if real is None else logits.masked_fill(~real[:, None, None], -torch.inf)
         torch.testing.assert_close(reading, logits.softmax(-1).nan_to_num().float(), atol=1e-5, rtol=1e-5)
@@ -197,7 +197,7 @@ def test_prefix_slots_are_the_same_in_chunks_of_any_size() -> None:
     """Up to 600 chunks, groups of groups of them: what a chunk inherits is the sum of all before it."""
     torch.manual_seed(3)
     x, queries = torch.randn(2, 600, WIDTH), torch.randn(2, 2, 600, WIDTH)
-    weights, bias = weigh(torch.randn(2, 2, 4, 600)), torch.randn(2, 2, 4, 600)
+    weights, bias = soft_exponential(torch.randn(2, 2, 4, 600)), torch.randn(2, 2, 4, 600)
     whole = read_prefixes(x, weights, queries, bias, chunk=600)
     for chunk in (1, 2, 7, 37, 300):
         for found, expected in zip(read_prefixes(x, weights, queries, bias, chunk=chunk), whole, strict=True):
@@ -235,10 +235,10 @@ def test_the_causal_dispatcher_sums_in_float32_under_autocast(heads: int, local:
     h, p = rounded(layer.norm(x)), rounded(p)
 
     def parts() -> list[Tensor]:
-        maps = layer.fold(p)
-        forms = (dispatch.weigh_events, dispatch.prefixes, dispatch.read_last)
-        traced = dispatch.trace(h, maps, real)
-        return [*maps, *dispatch.sums(h, maps, real), *(form(h, maps, real) for form in forms), *traced]
+        maps = layer.fold_maps(p)
+        forms = (dispatch.weigh_events, dispatch.read_causally, dispatch.read_last)
+        traced = dispatch.trace_slots(h, maps, real)
+        return [*maps, *dispatch.sum_history(h, maps, real), *(form(h, maps, real) for form in forms), *traced]
 
     expected = parts()
     exact, last = layer(x, p, real)[0], layer(x, p, real, last=True)[0]
@@ -247,7 +247,7 @@ def test_the_causal_dispatcher_sums_in_float32_under_autocast(heads: int, local:
             assert value.dtype == torch.float32 and torch.equal(value, wanted)
         for value, wanted in ((layer(x, p, real)[0][real], exact[real]), (layer(x, p, real, last=True)[0], last)):
             assert (value - wanted).abs().mean() < 0.01 * wanted.abs().mean()
-        assert all(part.dtype == torch.float32 for part in layer.attention(x, p, real))
+        assert all(part.dtype == torch.float32 for part in layer.attention_weights(x, p, real))
 
 
 @pytest.mark.parametrize("rows", [3, 300])
@@ -274,14 +274,14 @@ def test_adding_in_place_keeps_the_greater_precision_and_the_gradient() -> None:
     x, y = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
     for kind in (torch.float32, torch.bfloat16, torch.float64):
         made = (2 * x).to(kind)
-        found = layers.add(made, y)
+        found = layers.add_in_place(made, y)
         assert found.dtype == torch.result_type(made, y) and (found is made) == (kind != torch.bfloat16)
         torch.testing.assert_close(torch.autograd.grad(found.sum(), x)[0], torch.full((4, 3), 2.0))
 
 
 @torch.no_grad()
 def test_weights_stay_finite_however_large_the_logits() -> None:
-    weights = weigh(torch.tensor([-1e6, -40.0, 0.0, 40.0, 1e6]))
+    weights = soft_exponential(torch.tensor([-1e6, -40.0, 0.0, 40.0, 1e6]))
     assert weights.isfinite().all() and (weights > 0).all() and weights[2] == 1
 
 
@@ -291,8 +291,8 @@ def test_the_local_convolution_reads_the_past_only() -> None:
     x = torch.randn(2, 9, WIDTH)
     expected = torch.stack([sum(layer.taps[i] * x[:, t - i] for i in range(min(4, t + 1))) for t in range(9)], 1)
     torch.testing.assert_close(layer(x), expected)
-    torch.testing.assert_close(layer.last(x), expected[:, -1:])
-    torch.testing.assert_close(layer.last(x[:, :2]), expected[:, 1:2])
+    torch.testing.assert_close(layer.forward_last(x), expected[:, -1:])
+    torch.testing.assert_close(layer.forward_last(x[:, :2]), expected[:, 1:2])
 
 
 def paddings(rows: int, length: int, seed: int) -> Tensor:
@@ -333,14 +333,14 @@ def test_padded_attention_is_textbook_attention(
     found, of = layer(x, real, extra), [x, *layer.parameters()] if extra is None else [x, extra, *layer.parameters()]
     assert found.isfinite().all()
     torch.testing.assert_close(found[place], expected[place])
-    torch.testing.assert_close(layer.last(x, real, extra), expected[:, -1:])
+    torch.testing.assert_close(layer.forward_last(x, real, extra), expected[:, -1:])
     both = [torch.autograd.grad(((y - wanted)[place] ** 2).sum(), of, retain_graph=True) for y in (found, expected)]
     for one, other in zip(*both, strict=True):
         torch.testing.assert_close(one, other)
     assert not both[0][0][~place].any()
     full = torch.ones_like(real)
     torch.testing.assert_close(layer(x, None, extra), layer(x, full, extra))
-    torch.testing.assert_close(layer.last(x, None, extra), layer.last(x, full, extra))
+    torch.testing.assert_close(layer.forward_last(x, None, extra), layer.forward_last(x, full, extra))
 
 
 class Largest(TorchDispatchMode):
@@ -410,7 +410,7 @@ def test_whitening_decorrelates_what_scaling_could_not(training: bool) -> None:
     """A query that is nearly one-dimensional comes out with every direction alike; scaling leaves its directions unlike."""
     torch.manual_seed(5)
     layer, x = Whitening(WIDTH).double().train(training), skewed(2_000)
-    layer.learn(x, 1.0)
+    layer.update_statistics(x, 1.0)
     torch.testing.assert_close(layer(x).mean(0), torch.zeros(WIDTH).double(), atol=1e-9, rtol=0)
     torch.testing.assert_close(spread(layer(x)), torch.eye(WIDTH).double(), atol=1e-9, rtol=0)
     assert torch.linalg.cond(spread(x / x.std(0))) > 10
@@ -430,7 +430,7 @@ def test_statistics_that_move_are_those_of_the_weighted_queries(steps: list[tupl
         queries = skewed(rows) + 2 * i
         seen = torch.cat([seen, queries])
         weights = torch.cat([weights * (1 - rate), torch.full((rows,), rate / rows).double()])
-        whitening.learn(queries, rate)
+        whitening.update_statistics(queries, rate)
         mean, covariance = weights @ seen, seen.T.cov(correction=0, aweights=weights)
         torch.testing.assert_close(whitening.mean, mean)
         torch.testing.assert_close(whitening.covariance, covariance)
@@ -440,18 +440,18 @@ def test_statistics_that_move_are_those_of_the_weighted_queries(steps: list[tupl
 def test_the_floor_keeps_quiet_axes_quiet() -> None:
     x = torch.randn(500, 2).double() * torch.tensor([1.0, 1e-4]).double()
     layer = Whitening(2).double()
-    layer.learn(x, 1.0)
+    layer.update_statistics(x, 1.0)
     first, second = spread(layer(x)).diagonal()
     assert float(first) == pytest.approx(1) and 1e-6 < float(second) < 1e-4
 
 
 def test_one_query_teaches_nothing_and_what_is_not_a_number_is_refused() -> None:
     layer = Whitening(WIDTH).double()
-    layer.learn(skewed(50), 1.0)
+    layer.update_statistics(skewed(50), 1.0)
     before = {name: value.clone() for name, value in layer.state_dict().items()}
-    layer.learn(skewed(1), 1.0)
+    layer.update_statistics(skewed(1), 1.0)
     with pytest.raises(torch.linalg.LinAlgError):
-        layer.learn(skewed(3).index_fill(0, torch.tensor([1]), torch.nan), 1.0)
+        layer.update_statistics(skewed(3).index_fill(0, torch.tensor([1]), torch.nan), 1.0)
     assert all(torch.equal(value, before[name]) for name, value in layer.state_dict().items())
 
 
@@ -494,7 +494,7 @@ def test_gated_slots_equal_their_recurrence(n: int, k: int, chunk: int, sharp: f
     later = gated_slots.hold_rows(rows, gated_slots.Decay(*(factor[:, skipped:] for factor in decay)), 1)
     torch.testing.assert_close(later[:, : n - skipped * chunk, :k], held[:, skipped * chunk :])
     assert not later[:, :, k].any()
-    every, last = gated_slots.hold(x, steps, chunk), gated_slots.hold_last(x, steps)
+    every, last = gated_slots.hold_all(x, steps, chunk), gated_slots.hold_last(x, steps)
     torch.testing.assert_close(every, held)
     torch.testing.assert_close(last, held[:, -1])
     torch.testing.assert_close(found, (slots, expected))
@@ -533,11 +533,11 @@ def test_a_pass_that_leaves_out_what_is_forgotten_equals_one_that_reads_all(monk
     assert isinstance(model, ElasticSlots)
     items[1, :500], items[2, :890] = 0, 0
     batch, found = Batch(items, items), model.retrieve(Batch(items, items))
-    assert 300 < model._first_read(model.taken(batch, found)) < 900
+    assert 300 < model._first_read(model.slot_weights(batch, found)) < 900
     skipping = model.last_state(batch)
     torch.testing.assert_close(skipping, model(batch).states[:, -1], atol=1e-5, rtol=1e-5)
     monkeypatch.setattr(gated_slots, "FORGOTTEN", 0.0)
-    assert model._first_read(model.taken(batch, found)) == 0
+    assert model._first_read(model.slot_weights(batch, found)) == 0
     torch.testing.assert_close(skipping, model.last_state(batch), atol=2e-6, rtol=2e-6)
 
 

@@ -11,7 +11,7 @@ from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.objective import AllConfig
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Optimization
 from elastic_core.core.stream import open_stream
 from elastic_core.data import Dataset
 from elastic_core.objectives import build as objective
@@ -161,10 +161,10 @@ def test_gradient_reaches_every_parameter_and_codebooks_stay_in_use(form: str, s
     model = lisa(small_world.catalog.n_items, **{"layers": 1, "width": 16, "codewords": 16, **FORMS[form]})
     goal = objective(AllConfig(), small_world, model.length)
     train = TrainConfig(batch=16, learning_rate=2e-2)
-    learner, before = Learner(model.train(), goal, train, torch.device("cpu")), model.item_codes(model.codebooks)
+    learner, before = Optimization(model.train(), goal, train, torch.device("cpu")), model.item_codes(model.codebooks)
     losses: list[float] = []
     for number in range(4):
-        batches = list(goal.epoch(number, 0, 16))
+        batches = list(goal.epoch_batches(number, 0, 16))
         losses.append(sum(learner.step(batch).total for batch in batches) / sum(int((b.targets > 0).sum()) for b in batches))
         if not number:
             assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
@@ -187,7 +187,7 @@ def test_a_stream_equals_one_pass_over_everything(form: str) -> None:
     found = [stream.refresh(history), *(stream.step(later[:, i]) for i in range(more))]
     expected = model(reading(torch.cat([history, later], 1))).states[:, 9:]
     torch.testing.assert_close(torch.stack(found, 1), expected, atol=1e-4, rtol=1e-4)
-    assert stream.numbers() == 1 + 2 * 3 * model.config.codewords
+    assert stream.count_numbers() == 1 + 2 * 3 * model.config.codewords
     assert stream.left == math.inf
 
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastic_core.core.evaluate import NAMES, Ranks, expected, rank
+from elastic_core.core.evaluate import NAMES, Ranks, expected_metrics, rank_targets
 from elastic_core.errors import InputError
 
 
@@ -44,7 +44,7 @@ def test_expected_metrics_are_the_mean_over_all_orders_of_ties(data: st.DataObje
     mask = torch.zeros(1, n + 1, dtype=torch.bool)
     mask[0, candidates] = True
     mask[0, 0] = True  # padding never counts, even if marked
-    found = expected(rank(torch.tensor([scores]), torch.tensor([target]), mask))
+    found = expected_metrics(rank_targets(torch.tensor([scores]), torch.tensor([target]), mask))
     assert tuple(found) == NAMES
     for name in NAMES:
         assert found[name] == pytest.approx([slow(scores, target, candidates, name)], abs=1e-12), name
@@ -53,7 +53,7 @@ def test_expected_metrics_are_the_mean_over_all_orders_of_ties(data: st.DataObje
 @given(n=st.integers(1, 400), target=st.integers(1, 400))
 def test_a_constant_scorer_gets_chance_level(n: int, target: int) -> None:
     scores, everything = torch.zeros(1, n + 1), torch.ones(1, n + 1, dtype=torch.bool)
-    found = expected(rank(scores, torch.tensor([min(target, n)]), everything))
+    found = expected_metrics(rank_targets(scores, torch.tensor([min(target, n)]), everything))
     for cutoff in (5, 10, 20):
         assert found[f"HR@{cutoff}"][0] == min(cutoff, n) / n
     for name in NAMES:
@@ -61,7 +61,7 @@ def test_a_constant_scorer_gets_chance_level(n: int, target: int) -> None:
 
 
 def test_every_clear_rank_gets_its_gain() -> None:
-    found = expected(Ranks(np.arange(30), np.zeros(30, dtype=np.int64)))
+    found = expected_metrics(Ranks(np.arange(30), np.zeros(30, dtype=np.int64)))
     for name in NAMES:
         assert found[name] == pytest.approx([gain(name, place) for place in range(30)], abs=1e-15)
 
@@ -71,4 +71,4 @@ def test_a_diverged_model_is_refused(bad: float) -> None:
     scores = torch.zeros(3, 5)
     scores[1, 2] = bad
     with pytest.raises(InputError, match="1 of 3 users"):
-        rank(scores, torch.tensor([1, 1, 1]), torch.ones(3, 5, dtype=torch.bool))
+        rank_targets(scores, torch.tensor([1, 1, 1]), torch.ones(3, 5, dtype=torch.bool))

@@ -72,7 +72,7 @@ def test_every_number_is_what_the_lists_show(small_world: Dataset, config: Model
 
 
 def test_the_last_edit_is_judged_from_where_it_was_made(small_world: Dataset) -> None:
-    model, last = built(ELASTIC, small_world), int(small_world.readable()[5])
+    model, last = built(ELASTIC, small_world), int(small_world.readable_lengths()[5])
     first = Remove(last, last)
     base = predict_user(model, small_world, 5, [first])
     strongest = base.active_experts[0]
@@ -110,7 +110,7 @@ def test_an_edit_is_done_elsewhere_once_each(small_world: Dataset, edit: Edit) -
 
 
 def test_what_changes_nothing_or_is_another_history_has_no_null(small_world: Dataset) -> None:
-    model, n = built(ELASTIC, small_world), int(small_world.readable()[5])
+    model, n = built(ELASTIC, small_world), int(small_world.readable_lengths()[5])
     absent = next(e for e in range(model.n_experts) if e not in predict_user(model, small_world, 5).experts)  # type: ignore[operator, arg-type]
     own = (Add((7, 8)), Remove(1, n))
     nothing: list[tuple[Edit, ...]] = [
@@ -147,7 +147,7 @@ def test_what_experts_read_is_named_whole_and_beside_the_others(small_world: Dat
 
 def test_repeats_are_counted_and_stay_in_the_running(small_world: Dataset) -> None:
     histories, model = small_world.histories, built(PEER, small_world)
-    met = [histories.of(user)[-1] in histories.of(user)[:-1] for user in range(histories.n_users)]
+    met = [histories.user_items(user)[-1] in histories.user_items(user)[:-1] for user in range(histories.n_users)]
     found = count_repeats(small_world)
     assert (found.again, found.people) == (sum(met), len(met)) and 0 < found.again < found.people
     user = met.index(True)

@@ -46,11 +46,11 @@ def test_what_only_counts_is_judged_as_everything_else_is(run: Run, tiny: tuple[
     found = baselines.compare_with_baselines(run, data, baselines.WITH_SEEN)
     baselines.write_comparison(run, found)
     assert baselines.read_comparison(run) == found and found.people == data.histories.n_users
-    mine = run.report().values(found.protocol, "NDCG@10")
+    mine = run.report().user_values(found.protocol, "NDCG@10")
     for row, name in zip(found.rows, ("cooccurrence", "frequency", "popularity"), strict=True):
         model = models.build(ModelConfig.known[name](), data.catalog)
         model.fit(data)
-        theirs = evaluate(model, data, protocols=(found.protocol,)).values(found.protocol, "NDCG@10")
+        theirs = evaluate(model, data, protocols=(found.protocol,)).user_values(found.protocol, "NDCG@10")
         assert (row.mean, row.difference) == (pytest.approx(theirs.mean()), pytest.approx(mine.mean() - theirs.mean()))
         assert row.low < row.mean < row.high and row.d_low < row.difference < row.d_high
     told = outcome.describe_outcome(run)
@@ -119,7 +119,7 @@ def test_seeds_are_counted_and_the_next_is_new(run: Run, tmp_path: Path) -> None
 
 def test_the_gap_between_seeds_is_that_of_the_shipped_runs() -> None:
     runs = [shipped_run(f"ml-100k-elastic{seed}") for seed in ("", "-seed1", "-seed2")]
-    values = [run.report().interval("full", "NDCG@10").mean for run in runs]
+    values = [run.report().mean_interval("full", "NDCG@10").mean for run in runs]
     assert abs(outcome.SEED_GAP - 2**0.5 * statistics.stdev(values)) < 5e-5
 
 

@@ -41,7 +41,7 @@ OBJECTIVE = '''"""The newest train event of everybody, and nothing else."""
 from dataclasses import dataclass
 import numpy as np
 from elastic_core.core.config import ObjectiveConfig
-from elastic_core.objectives import Objective, Rows, register
+from elastic_core.objectives import EpochRows, Objective, register
 
 @dataclass(frozen=True, kw_only=True)
 class NewestConfig(ObjectiveConfig, name="newest"):
@@ -50,11 +50,11 @@ class NewestConfig(ObjectiveConfig, name="newest"):
 @register(NewestConfig)
 class Newest(Objective):
     @classmethod
-    def refuses(cls, model):
+    def refusal_reason(cls, model):
         return "it is asked with a mask" if model.masks else ""
-    def rows(self, rng):
+    def epoch_rows(self, rng):
         users = np.flatnonzero(self.ends - self.starts > 1)
-        return Rows(users, self.ends[users] - 1, np.ones(len(users), np.int64))
+        return EpochRows(users, self.ends[users] - 1, np.ones(len(users), np.int64))
 '''
 USE = """
 import sys, warnings
@@ -71,7 +71,7 @@ small = ["data.planted.users=60", "data.planted.items=40", "train.epochs=2", "ob
 config = recipes.toy("so-far").override(*small)
 run = train(config, load(config.data), Path(sys.argv[1]))
 assert run.finished and run.report().metrics["full"]["HR@10"] > 0, run.events()
-assert "newest" in objectives.honest(models.build(config.model, 9))
+assert "newest" in objectives.honest_objectives(models.build(config.model, 9))
 assert "so-far" in latency.all_systems() and "sasrec-two sasrec-fused" in latency.all_systems()
 rows = latency.measure_latency(latency.Setting(length=16, width=8, batch=4), torch.device("cpu"), ("so-far",), seconds=0.01)
 assert set(rows["system"]) == {"so-far"} and (rows["processor"] > 0).all()

@@ -23,8 +23,8 @@ from elastic_core.core.elastic import (
     MemoryConfig,
     ProductKeys,
     candidate_ranks,
-    exhaustive,
-    interest_memory,
+    make_interest_memory,
+    search_exhaustively,
     top_pairs,
 )
 from elastic_core.slots.voting import VotingConfig, VotingMemory
@@ -64,7 +64,7 @@ def all_sums(halves: Tensor) -> Tensor:
 def test_product_keys_equal_brute_force(search: tuple[Tensor, int]) -> None:
     """Same scores, ties included; the chosen keys are distinct and have those scores."""
     halves, k = search
-    found, slow = top_pairs(halves, k), exhaustive(halves, k)
+    found, slow = top_pairs(halves, k), search_exhaustively(halves, k)
     assert found.indices.shape == found.scores.shape == (QUERIES, k)
     assert torch.equal(found.scores, slow.scores)
     sums = all_sums(halves)
@@ -113,7 +113,7 @@ def memory(
     shape = {"length": 24, "width": 16, "heads": 2, "n_subkeys": n_subkeys, "k": k}
     if query == "votes":
         return VotingMemory(VotingConfig(**shape, **more), norm, gate)  # type: ignore[arg-type]
-    made = interest_memory(MemoryConfig(query=query, **shape, **more), norm, gate)  # type: ignore[arg-type]
+    made = make_interest_memory(MemoryConfig(query=query, **shape, **more), norm, gate)  # type: ignore[arg-type]
     assert isinstance(made, InterestMemory)
     return made
 
@@ -179,7 +179,7 @@ def test_experts_are_gated_by_their_scores(gate: str) -> None:
     assert torch.allclose(found.interests, asked.values(found.experts) * found.gates.unsqueeze(-1))
     expected = {"softmax": found.scores.softmax(1) * 4, "none": torch.ones(6, 4)}
     assert torch.allclose(found.gates, expected[gate])
-    kept = found.keep(torch.tensor([0, 2]))
+    kept = found.select_ranks(torch.tensor([0, 2]))
     assert torch.equal(kept.experts, found.experts[:, [0, 2]]) and torch.equal(kept.interests, found.interests[:, [0, 2]])
 
 

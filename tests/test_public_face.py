@@ -35,7 +35,7 @@ def test_every_name_is_there_and_nothing_is_imported_before_it_is_used(tmp_path:
         heavy = {'torch._dynamo', 'sympy'} if torch.__version__ >= '2.13' else set()  # older ones need them for shapes
         from elastic_core import models, recipes
         from elastic_core.core.config import ModelConfig
-        for name in models.names():
+        for name in models.model_names():
             models.outline(ModelConfig.known[name](), 50)
             for variant in models.model_class(name).variants:
                 models.outline(recipes.model_settings(name, **variant.settings), 50)

@@ -22,7 +22,7 @@ from elastic_core.runs.ranks import FILE, Report, evaluate, read_ranks, write_ra
 
 def test_a_training_keeps_the_ranks_of_its_test_and_every_number_follows_from_them(tiny_runs: Path) -> None:
     run = Run(tiny_runs / "tiny")
-    stored, test = run.report(), run.last("test")
+    stored, test = run.report(), run.last_event("test")
     assert test is not None and stored.metrics == test["protocols"] and stored.errors == test["errors"]
     dataset = load(run.config.data)
     again = evaluate(run.model(dataset), dataset)
@@ -92,7 +92,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, kind: str) -> None:
     path = tmp_path / FILE
     write_ranks(Report({"full": ranks}, np.arange(4), "test", "abc", 7, 1.0, "c0ffee"), path)
     found = read_ranks(path, "run/ranks")
-    assert (found.seed, found.commit) == (7, "c0ffee") and found.values("full", "HR@5").tolist() == [1, 1, 1, 0]
+    assert (found.seed, found.commit) == (7, "c0ffee") and found.user_values("full", "HR@5").tolist() == [1, 1, 1, 0]
     DAMAGE[kind](path)
     with pytest.raises(InputError, match=r"^run/ranks ") as error:
         read_ranks(path, "run/ranks")
@@ -106,8 +106,8 @@ def test_what_is_asked_of_a_report_does_not_stay_in_memory() -> None:
     report = Report(dict.fromkeys(PROTOCOLS, ranks), users, "test", "abc", 0, 0.0)
     tracemalloc.start()
     try:
-        means = {(protocol, name): report.values(protocol, name).mean() for protocol in PROTOCOLS for name in NAMES}
-        assert means == {(row["protocol"], row["metric"]): row["mean"] for row in report.rows()}
+        means = {(protocol, name): report.user_values(protocol, name).mean() for protocol in PROTOCOLS for name in NAMES}
+        assert means == {(row["protocol"], row["metric"]): row["mean"] for row in report.metric_rows()}
         stayed, largest = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from elastic_core import recommendations
 from elastic_core.commands import main
-from elastic_core.core.evaluate import rank_people
+from elastic_core.core.evaluate import rank_users
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
@@ -27,10 +27,10 @@ def test_users_before_their_test_get_what_the_evaluation_ranks(tiny: Tiny) -> No
     model, data, run = tiny
     found = run.ranker.recommend(before_test=True, k=data.catalog.n_items)
     assert found.users == [str(raw) for raw in data.histories.user_ids] and set(found.bases) == {HISTORY}
-    ranks = rank_people(model, data, "test", ("full",))["full"]
-    targets = data.targets("test")
+    ranks = rank_users(model, data, "test", ("full",))["full"]
+    targets = data.target_items("test")
     for user, items in enumerate(found.items):
-        if targets[user] in data.histories.of(user)[: data.ends("test")[user] - data.histories.offsets[user]]:
+        if targets[user] in data.histories.user_items(user)[: data.split_ends("test")[user] - data.histories.offsets[user]]:
             continue  # the evaluation ranks it although it was seen
         place = items.tolist().index(targets[user])
         assert ranks.above[user] <= place <= ranks.above[user] + ranks.tied[user]
@@ -39,7 +39,7 @@ def test_users_before_their_test_get_what_the_evaluation_ranks(tiny: Tiny) -> No
 def test_histories_of_ids_are_what_users_with_them_get(tiny: Tiny) -> None:
     _, data, run = tiny
     ids = data.catalog.ids
-    histories = {f"p{u}": [str(ids[i]) for i in data.histories.of(u)] for u in range(9)}
+    histories = {f"p{u}": [str(ids[i]) for i in data.histories.user_items(u)] for u in range(9)}
     named = run.ranker.recommend(histories=histories, k=5)
     users = run.ranker.recommend([str(u) for u in data.histories.user_ids[:9]], k=5)
     assert named.users == list(histories) and (named.items == users.items).all()
@@ -70,7 +70,7 @@ def test_filters_keep_the_order_of_what_is_left(tiny: Tiny) -> None:
     assert all(sorted(row) == list(range(1, n_items + 1)) for row in whole.items)
     allowed, denied = {str(i) for i in ids[5:40]}, {str(i) for i in ids[10:20]}
     found = run.ranker.recommend(users, k=n_items, only=[*allowed, "unheard"], exclude=[*denied, "unheard of"])
-    for row, history, full in zip(found.items, (data.histories.of(u) for u in range(12)), whole.items, strict=True):
+    for row, history, full in zip(found.items, (data.histories.user_items(u) for u in range(12)), whole.items, strict=True):
         left = [i for i in full if str(ids[i]) in allowed - denied and i not in set(history)]
         assert row[row > 0].tolist() == left and not row[len(left) :].any()
     assert not set(found.table["item"]) & denied and set(found.table["item"]) <= allowed
@@ -83,7 +83,7 @@ def test_filters_keep_the_order_of_what_is_left(tiny: Tiny) -> None:
 
 def test_a_user_without_a_history_gets_what_is_popular_without_the_data(tiny: Tiny) -> None:
     _, data, run = tiny
-    counts = data.counts()
+    counts = data.item_counts()
     order = np.argsort(-counts[1:], kind="stable") + 1
     alone = ItemRanker(run.model(), run.catalog(), None, run.ranker._counts)
     found = alone.recommend(histories={"new": [], "odd": ["unheard"], "old": [str(data.catalog.ids[1])]}, k=6)
@@ -97,7 +97,7 @@ def test_a_user_without_a_history_gets_what_is_popular_without_the_data(tiny: Ti
 
 def test_chunks_give_the_same(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     _, data, run = tiny
-    users = {str(u): [str(data.catalog.ids[i]) for i in data.histories.of(u)] for u in range(40)} | {"nobody": []}
+    users = {str(u): [str(data.catalog.ids[i]) for i in data.histories.user_items(u)] for u in range(40)} | {"nobody": []}
     settings = {"k": 9, "exclude": [str(i) for i in data.catalog.ids[3:9]]}
     whole = run.ranker.recommend(histories=users, **settings)
     monkeypatch.setattr(recommendations, "MAX_BATCH", 7)
@@ -156,7 +156,7 @@ def test_unknown_filters_and_short_lists_are_counted(tiny_runs: Path, tmp_path: 
 
 def test_a_run_says_what_is_popular_and_an_older_one_asks_its_data(tiny_runs: Path, tiny: Tiny, tmp_path: Path) -> None:
     _, data, run = tiny
-    assert run.ranker._counts is not None and (run.ranker._counts == data.counts()).all()
+    assert run.ranker._counts is not None and (run.ranker._counts == data.item_counts()).all()
     old = tmp_path / "old"
     old.mkdir()
     for name in ("config.json", "model.safetensors", "metrics.jsonl"):
@@ -186,7 +186,7 @@ def test_items_that_came_after_the_training_are_left_out_and_counted(tiny: Tiny)
     after = ItemRanker(model, data.catalog, lambda: other).recommend(k=5)
     assert (after.items == before.items).all() and (after.unknown == 1).all() and (after.known == before.known).all()
     counts = ItemRanker(model, data.catalog, lambda: other).popularity
-    assert counts.tolist() == [0, *other.counts()[numbers[1:]].tolist()]
+    assert counts.tolist() == [0, *other.item_counts()[numbers[1:]].tolist()]
 
 
 def test_titles_that_could_not_travel_are_those_of_the_data(tiny: Tiny) -> None:

@@ -81,7 +81,7 @@ def test_a_deadline_interrupts_and_the_next_call_ends_with_the_same_numbers(worl
         begun = Run(tmp_path / "pieces/toy")
         begun.save_config(begun.config.override("train.device=cuda"))  # as if another machine had begun it, with a GPU
     assert calls == 1 and planned_status(ROW, tmp_path / "pieces") == "finished"
-    whole, pieces = (Run(tmp_path / where / "toy").last("test") for where in ("whole", "pieces"))
+    whole, pieces = (Run(tmp_path / where / "toy").last_event("test") for where in ("whole", "pieces"))
     assert whole is not None and pieces is not None and whole["protocols"] == pieces["protocols"]
 
 
@@ -110,8 +110,8 @@ def command(root: Path, *words: str) -> int:
 
 def test_a_finished_run_is_added_to_the_tables_and_counts_without_its_folder(planned: PlannedRun, tmp_path: Path) -> None:
     assert command(tmp_path) == 0
-    trained = Run(planned.folder(tmp_path)).report()
-    shutil.rmtree(planned.folder(tmp_path))
+    trained = Run(planned.run_folder(tmp_path)).report()
+    shutil.rmtree(planned.run_folder(tmp_path))
     assert planned_status(planned, tmp_path) == "finished" and not has_weights(planned, tmp_path)
     stored = run_of(planned, tmp_path)
     assert isinstance(stored, StoredRun) and stored.report().metrics == trained.metrics
@@ -122,13 +122,13 @@ def test_only_its_whole_name_makes_a_finished_run_again(
     planned: PlannedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command(tmp_path) == 0
-    shutil.rmtree(planned.folder(tmp_path))
+    shutil.rmtree(planned.run_folder(tmp_path))
     before = (tmp_path / "runs.csv").read_bytes()
     assert command(tmp_path, "--only", "to*") == 0 and "toy: finished, left alone" in capsys.readouterr().err
     assert not has_weights(planned, tmp_path)
     assert command(tmp_path, "--only", "toy") == 0 and has_weights(planned, tmp_path)
     assert (tmp_path / "runs.csv").read_bytes() == before, "what was measured stays"
-    again, stored = Run(planned.folder(tmp_path)), run_of(planned, tmp_path)
+    again, stored = Run(planned.run_folder(tmp_path)), run_of(planned, tmp_path)
     assert stored is not None and again.report().metrics == stored.report().metrics
     assert [run.name for run in load_runs(tmp_path)] == ["toy"]
 
@@ -137,7 +137,7 @@ def test_runs_that_were_trained_elsewhere_are_added(
     planned: PlannedRun, world: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert train_planned(planned, world, tmp_path / "elsewhere", "cpu")
-    folder = planned.folder(tmp_path / "elsewhere")
+    folder = planned.run_folder(tmp_path / "elsewhere")
     assert command(tmp_path, "--add", str(folder)) == 0 and capsys.readouterr().out == "added: toy\n"
     assert [run.name for run in load_runs(tmp_path)] == ["toy"]
     other = shutil.copytree(folder, tmp_path / "elsewhere" / "another")

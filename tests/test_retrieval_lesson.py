@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import elastic_core.models as models
 from elastic_core.core.batches import history_batch
-from elastic_core.core.elastic import Elastic, ElasticConfig, candidate_ranks, exhaustive
+from elastic_core.core.elastic import Elastic, ElasticConfig, candidate_ranks, search_exhaustively
 from elastic_core.core.sasrec import SASRecConfig
 from elastic_core.data import Dataset
 from elastic_core.services.keys import checks, frames, gate, search, votes
@@ -67,7 +67,7 @@ def test_every_step_follows_from_the_one_before(lesson: Lesson) -> None:
 
 
 def test_the_picture_shows_what_every_sum_one_by_one_would_give(lesson: Lesson) -> None:
-    shown, best = frames.search_frames(lesson), exhaustive(lesson.halves[None], lesson.k)
+    shown, best = frames.search_frames(lesson), search_exhaustively(lesson.halves[None], lesson.k)
     assert [each["expert"] for each in shown["winners"]] == best.indices[0].tolist()
     assert [each["score"] for each in shown["winners"]] == pytest.approx(best.scores[0].tolist())
     for half, order in enumerate(shown["order"]):
@@ -105,7 +105,7 @@ def voting(small_world: Dataset) -> Elastic:
     config = ElasticVotesConfig(length=16, width=16, layers=1, n_subkeys=5, k=4, dropout=0.0, votes=2)
     built = models.build(config, small_world.catalog.n_items).eval().requires_grad_(False)
     assert isinstance(built, Elastic)
-    batch = history_batch(small_world.histories.of(0)[-16:].astype("int64"), 16)
+    batch = history_batch(small_world.histories.user_items(0)[-16:].astype("int64"), 16)
     built.calibrate(batch)
     return built
 
@@ -138,7 +138,7 @@ def test_marks_leave_no_vote_out_and_a_place_without_votes_is_empty(voting: Elas
     assert sorted(drawn["event"].unique()) == [votes.EARLIER, 36, 37, 38, 39, 40]
     for row, part in drawn.groupby("row"):
         assert part["votes"].sum() == pytest.approx(cast.loc[cast["row"] == row, "votes"].sum())
-    one = voting.retrieve(history_batch(small_world.histories.of(3)[:1].astype("int64"), 16))
+    one = voting.retrieve(history_batch(small_world.histories.user_items(3)[:1].astype("int64"), 16))
     sums = votes.vote_sums(one)
     assert sums["events"].tolist() == [1, 1, 0, 0, 0] and sums["votes"][2:].sum() == 0
     assert (sums["weight"][:2] > 0.5).all() and (sums["weight"][2:] < 1e-3).all()
@@ -211,7 +211,7 @@ def test_as_printed_the_second_half_is_never_read(model: Elastic, small_world: D
     twice = checks.search_as_printed(keys, 4, torch.cat([queries[:, :8], queries[:, :8]], dim=1))
     assert twice.kept == twice.shared == twice.k and twice.used == twice.used_printed == found.used_printed
     own, printed = (keys(each)[:1] for each in (queries, torch.cat([queries[:, :8], queries[:, :8]], dim=1)))
-    first, mistaken = (set(exhaustive(halves, 4).indices[0].tolist()) for halves in (own, printed))
+    first, mistaken = (set(search_exhaustively(halves, 4).indices[0].tolist()) for halves in (own, printed))
     assert first == set(search.lesson_of_user(model, small_world, 7).winners.indices.tolist())
     assert found.kept == len(first & mistaken)
 

@@ -14,7 +14,7 @@ from elastic_core import models
 from elastic_core.commands import main
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.contract import Retrieved, Retrieves
+from elastic_core.core.contract import Retrieved, RetrievingModel
 from elastic_core.data import Dataset, load
 from elastic_core.data.synthetic import NOISE
 from elastic_core.errors import InputError
@@ -28,7 +28,7 @@ from elastic_core.memory.recovery import (
     compare_with_nulls,
     measure_recovery,
 )
-from elastic_core.memory.routing import Routing, check_expert_count, route_users, too_many_experts
+from elastic_core.memory.routing import RoutedUsers, check_expert_count, route_users, too_many_experts
 from elastic_core.memory.routing_metrics import measure_routing
 from elastic_core.recipes import recipe
 from elastic_core.results.store import load as load_runs
@@ -42,8 +42,8 @@ def world() -> Dataset:
 
 def test_shipped_planted_run_beats_popularity_widely_and_its_memory_lives(world: Dataset) -> None:
     run = shipped_run("planted-elastic")
-    floor = shipped_run("planted-popularity").last("test")
-    test = run.last("test")
+    floor = shipped_run("planted-popularity").last_event("test")
+    test = run.last_event("test")
     assert test and floor
     for protocol, values in test["protocols"].items():
         assert values["NDCG@10"] > 2 * floor["protocols"][protocol]["NDCG@10"], protocol
@@ -88,7 +88,7 @@ def test_recovery_stands_beside_models_with_broken_keys_and_values(world: Datase
         break_memory(model, world.catalog, "nonsense")
 
 
-class Rule(Retrieves):
+class Rule(RetrievingModel):
     """A router by a rule that is known: history `[N]` → k experts."""
 
     objective, retrieves, n_experts = "window", True, 64
@@ -127,13 +127,13 @@ def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> N
     assert world.truth is not None
     gap, oracle = gaps.events_since_interest(world), gaps.oracle_values(world)
     for user in (0, 7, 500, 1999):
-        start, end = world.histories.offsets[user], world.ends("test")[user]
+        start, end = world.histories.offsets[user], world.split_ends("test")[user]
         events = world.truth.event_interest[start:end].tolist()[::-1]
         interest = world.truth.event_interest[end]
         assert gap[user] == (events.index(interest) + 1 if interest != NOISE and interest in events else 0)
     perfect = gaps.share_by_gap(oracle, oracle, gap)
     assert perfect["share"].tolist() == pytest.approx([1.0] * 5) and perfect["people"].sum() == (gap > 0).sum()
-    local = shipped_run("planted-cooccurrence").report().values("full-seen", "NDCG@10")
+    local = shipped_run("planted-cooccurrence").report().user_values("full-seen", "NDCG@10")
     shares = gaps.share_by_gap(local, oracle, gap)["share"].to_numpy()
     assert shares[0] > 0.6 and shares[0] > shares[2] + 0.3 and shares[2] > shares[4]
     curves = cards.remembered_by_runs(load_runs(CHECKPOINTS), world)  # of every system on this world, with a memory or without
@@ -145,7 +145,8 @@ def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> N
     assert (whole["gap"], whole["people"]) == (gaps.ALL, len(gap)) and whole["share"] == pytest.approx(
         local.mean() / oracle.mean()
     )
-    seeds = [shipped_run(f"planted-sasrec{seed}").report().values("full-seen", "NDCG@10") for seed in ("", "-seed1", "-seed2")]
+    reports = [shipped_run(f"planted-sasrec{seed}").report() for seed in ("", "-seed1", "-seed2")]
+    seeds = [report.user_values("full-seen", "NDCG@10") for report in reports]
     mean = gaps.share_by_gap(np.mean(seeds, axis=0), oracle, gap)["share"].tolist()
     assert curves[curves["system"] == "SASRec"]["share"].tolist()[1:] == pytest.approx(mean)
     variant = cards.system_of("planted-elastic-memory-none")
@@ -159,12 +160,12 @@ def test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_no
     people, k, size = 400, 8, 64
     experts = np.stack([rng.choice(size, k, replace=False) for _ in range(people)])
 
-    def of(chosen: np.ndarray) -> Routing:
+    def of(chosen: np.ndarray) -> RoutedUsers:
         load = np.bincount(chosen.ravel(), minlength=size)
-        return Routing(chosen, np.ones(chosen.shape), load, load.astype(float), np.ones(1), np.ones(1), 0.0)
+        return RoutedUsers(chosen, np.ones(chosen.shape), load, load.astype(float), np.ones(1), np.ones(1), 0.0)
 
     fair, collapsed = of(experts), of(experts % k)
-    low, high, used = fair.chance()
+    low, high, used = fair.random_router()
     inside = (np.sort(fair.load) >= low) & (np.sort(fair.load) <= high)
     assert inside.mean() > 0.8 and used == 1.0
     assert fair.entropy > 0.99 and fair.gini < 0.15

@@ -16,7 +16,7 @@ import pytest
 
 import elastic_core
 from elastic_core.commands import main
-from elastic_core.core.evaluate import expected, rank_people
+from elastic_core.core.evaluate import expected_metrics, rank_users
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
@@ -45,7 +45,7 @@ def test_every_example_in_the_documentation_runs(tiny_runs: Path) -> None:
 def test_evaluate_tells_the_ranks_of_the_test_with_intervals(tiny: Tiny) -> None:
     model, data, run = tiny
     table = run.evaluate(metrics=["HR@10"])
-    hits = expected(rank_people(model, data, "test", ("pop100",))["pop100"])["HR@10"]
+    hits = expected_metrics(rank_users(model, data, "test", ("pop100",))["pop100"])["HR@10"]
     row = table.set_index(["protocol", "metric"]).loc[("pop100", "HR@10")]
     assert row["value"] == pytest.approx(hits.mean()) and row["low"] < row["value"] < row["high"] and row["people"] == 80
     assert table["protocol"].iloc[0] == run.protocol == "full"
@@ -60,12 +60,12 @@ def test_coverage_and_popularity_are_counted_over_the_lists_of_everybody(tiny: T
     table = run.evaluate().set_index("metric")
     lists = run.recommend(before_test=True)
     assert table.loc["coverage@10", "value"] == pytest.approx(lists["item"].nunique() / data.catalog.n_items, abs=0.02)
-    counts = dict(zip(data.catalog.ids[1:].astype(str), data.counts()[1:], strict=True))
+    counts = dict(zip(data.catalog.ids[1:].astype(str), data.item_counts()[1:], strict=True))
     others = {item: [other for name, other in counts.items() if name != item] for item in counts}
     place = {item: np.mean([(other < counts[item]) + (other == counts[item]) / 2 for other in others[item]]) for item in counts}
     by_user = lists["item"].map(place).groupby(lists["user"]).mean()
     assert table.loc["popularity@10", "value"] == pytest.approx(by_user.mean(), abs=0.01)
-    chosen = np.mean([place[str(data.catalog.ids[item])] for item in data.targets("test")])
+    chosen = np.mean([place[str(data.catalog.ids[item])] for item in data.target_items("test")])
     assert table.loc["popularity of what came next", "value"] == pytest.approx(chosen)
     assert popularity_places(np.array([0, 5, 1, 1, 9])).tolist() == [0, 2 / 3, 1 / 6, 1 / 6, 1]
 
@@ -119,10 +119,10 @@ def test_where_people_return_to_what_they_know_lists_and_numbers_do_so_by_defaul
     pd.DataFrame(rows, columns=["user", "item", "time"]).to_csv(tmp_path / "shop.csv", index=False)
     data = elastic_core.load(tmp_path / "shop.csv")
     run = train(replace(toy().override("train.epochs=1"), data=data.config), data, tmp_path / "run")
-    assert run.last("start")["repeats"] > 0.5 and run.protocol == "full-seen"
+    assert run.last_event("start")["repeats"] > 0.5 and run.protocol == "full-seen"
     assert run.evaluate()["protocol"].iloc[0] == "full-seen"
     with_seen, without = run.ranker.recommend(), run.ranker.recommend(seen=False)
-    seen = [set(data.histories.of(user)) for user in range(data.histories.n_users)]
+    seen = [set(data.histories.user_items(user)) for user in range(data.histories.n_users)]
     assert sum(len(set(row) & items) for row, items in zip(with_seen.items, seen, strict=True)) > 0
     assert not any(set(row) & items for row, items in zip(without.items, seen, strict=True))
 
@@ -147,7 +147,7 @@ COLUMNS = {"user": "customer", "item": "sku", "time": "bought"}
 def test_a_frame_is_learned_in_a_line_and_its_folder_holds_all_it_needs(tmp_path: Path) -> None:
     data = elastic_core.load(shop(), **COLUMNS)
     run = elastic_core.train("elastic", data, minutes=0.01)
-    assert run.finished and run.path.is_relative_to(tempfile.gettempdir()) and run.last("start")["data_hash"] == data.hash
+    assert run.finished and run.path.is_relative_to(tempfile.gettempdir()) and run.last_event("start")["data_hash"] == data.hash
     listed = run.recommend("c7", k=3)
     moved = open_run(Path(shutil.move(run.path, tmp_path / "moved")))
     assert moved.dataset.hash == data.hash and moved.dataset.notes == data.notes
@@ -205,7 +205,7 @@ def test_an_interrupt_ends_a_training_with_its_best_weights(tmp_path: Path, smal
     config = toy().override("train.epochs=10000", "train.patience=10000")
     threading.Timer(4, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     run = elastic_core.train(config, small_world, tmp_path / "run")
-    assert run.finished and run.last("end")["reason"] == "asked to stop"
+    assert run.finished and run.last_event("end")["reason"] == "asked to stop"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

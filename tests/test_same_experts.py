@@ -37,7 +37,7 @@ def test_every_page_names_the_same_experts_in_the_same_order(run: Run) -> None:
     traffic = route_users(model, data, "test", users=people)
     for row, user in enumerate(people.tolist()):
         start = predict_user(model, data, user).active_experts
-        journey = predict_user(model, data, user, n_events=int(data.readable()[user]))
+        journey = predict_user(model, data, user, n_events=int(data.readable_lengths()[user]))
         assert journey.experts == start, "Journey"
         assert overview.hot_experts(traffic, row)["expert"].tolist() == start, "Experts"
         if search.has_votes(model):

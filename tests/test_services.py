@@ -40,7 +40,7 @@ def model(data: Dataset) -> Recommender:
 
 def test_a_reading_stops_before_the_target(data: Dataset) -> None:
     read = user_history(data, 3)
-    assert read.items.tolist() == data.histories.of(3)[:-1].tolist() and read.truth == data.histories.of(3)[-1]
+    assert read.items.tolist() == data.histories.user_items(3)[:-1].tolist() and read.truth == data.histories.user_items(3)[-1]
     with pytest.raises(InputError, match="no user"):
         user_history(data, data.histories.n_users)
 
@@ -85,7 +85,7 @@ def test_no_edit_moves_nothing(data: Dataset, model: Recommender) -> None:
 
 
 def test_moves_add_up(data: Dataset, model: Recommender) -> None:
-    start, last = predict_user(model, data, 2), int(data.readable()[2])
+    start, last = predict_user(model, data, 2), int(data.readable_lengths()[2])
     here = predict_user(model, data, 2, [Remove(last, last), Remove(last - 1, last - 1)])
     change = compare_lists(start.recommendation, here.recommendation)
     assert sum(change.counts.values()) == 10 and change.counts["new"] == len(change.gone)
@@ -102,7 +102,7 @@ def test_silencing_is_taking_the_row_out_and_leaves_the_model_alone(data: Datase
     here = predict_user(model, data, 4, [Silence(strongest)])
     assert here.active_experts == start.active_experts[1:] and len(start.active_experts) == K
     batch = history_batch(start.history.items, model.length)
-    by_hand = model.scorer()(model.last_state(batch, edit=lambda r: r.keep(torch.arange(1, K))))[0]  # type: ignore[call-arg]
+    by_hand = model.scorer()(model.last_state(batch, edit=lambda r: r.select_ranks(torch.arange(1, K))))[0]  # type: ignore[call-arg]
     order = [i for i in here.recommendation.ranks.argsort() if here.recommendation.ranks[i] > 0]
     assert torch.all(by_hand[order][:-1] >= by_hand[order][1:])
     assert not np.allclose(here.recommendation.chances, start.recommendation.chances)
@@ -121,7 +121,7 @@ def test_the_strongest_is_behind_the_first_suggestion_or_is_the_first_where_expe
             history_batch(start.history.items, 16, start.history.times),
             start.recommendation.table["item"].tolist()[:1],
         )
-        shares = slots.attribute(batch, torch.tensor([first])).parts[0, 0, :K]  # type: ignore[operator]
+        shares = slots.attribute_items(batch, torch.tensor([first])).parts[0, 0, :K]  # type: ignore[operator]
         assert start.strongest == start.active_experts[int(shares.argmax())]
         others += start.strongest != start.active_experts[0]
         here = predict_user(slots, data, user, [Silence(start.strongest or 0)], keep_seen=True)
@@ -142,7 +142,7 @@ def test_the_experts_table_agrees_with_the_search(data: Dataset, model: Recommen
     assert here.retrieved is not None
     table = user_experts(model, data, 9)
     assert table["expert"].tolist() == here.active_experts and table["rank"].tolist() == list(range(1, K + 1))
-    assert table["score"].tolist() == pytest.approx(here.retrieved.every[0].topk(K).values.tolist())
+    assert table["score"].tolist() == pytest.approx(here.retrieved.all_scores[0].topk(K).values.tolist())
     assert table["load"].tolist() == traffic.load[here.active_experts].tolist()
     assert (table["row"] * SIDE + table["column"] == table["expert"]).all()
 
@@ -150,10 +150,10 @@ def test_the_experts_table_agrees_with_the_search(data: Dataset, model: Recommen
 def test_people_are_found_by_what_they_had(data: Dataset) -> None:
     item = int(user_history(data, 0).items[-1])
     people = inspect.people_with(data, item)
-    expected = {u for u in range(data.histories.n_users) if item in data.histories.of(u)[:-1]}
+    expected = {u for u in range(data.histories.n_users) if item in data.histories.user_items(u)[:-1]}
     assert set(people["user"]) == expected and people["user"].is_unique
     for row in people.to_dict("records"):
-        assert data.histories.of(row["user"])[row["events"] - 1 - row["since"]] == item
+        assert data.histories.user_items(row["user"])[row["events"] - 1 - row["since"]] == item
     found = inspect.find_items(data, data.catalog.title(item))
     assert item in set(found["item"]) and found["events"].is_monotonic_decreasing
 

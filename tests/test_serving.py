@@ -84,7 +84,7 @@ def test_lists_of_everybody_are_those_of_the_run_one_by_one_and_together(served:
     expected = [rows["item"].tolist() for _, rows in whole.groupby("user", sort=False)]
 
     def ask(user: int) -> tuple[list[str], list[str]]:
-        history = [str(data.catalog.ids[item]) for item in data.histories.of(user)]
+        history = [str(data.catalog.ids[item]) for item in data.histories.user_items(user)]
         by_history = served.post("/recommend", history=[*history, "unheard"], k=5, exclude=["3"])
         assert (by_history["known"], by_history["unknown"], by_history["basis"]) == (len(history), 1, "history")
         return ids(served.post("/recommend", user=people[user], k=5, exclude=["3"])), ids(by_history)
@@ -114,7 +114,7 @@ def test_people_are_followed_filtered_counted_and_forgotten(served: Served, tiny
     assert set(raw[:5]) <= set(ids(served.post("/recommend", user="zoë/ü 1", k=60, seen=True)))
     assert served.post("/recommend", user="zoë/ü 1", only=["unheard"])["items"] == []
     known = str(data.histories.user_ids[0])
-    held = len(data.histories.of(0))
+    held = len(data.histories.user_items(0))
     assert served.post("/events", user=known, items=raw[:1])["events"] == held + 1
     assert served.client.request("DELETE", "/user", params={"user": "zoë/ü 1"}).json()["forgotten"]
     assert served.client.get("/user", params={"user": "zoë/ü 1"}).json()["events"] == 0
@@ -196,7 +196,7 @@ def test_fuzzed_requests_never_break_it(served: Served) -> None:
 @pytest.mark.parametrize("name", ["elastic", "elastic-slots", "sasrec", "gru4rec"])
 def test_a_list_is_a_function_of_the_last_events_however_they_came(name: str) -> None:
     """One by one, many at a time, beside others, or by a service that has just started: the list after the same history."""
-    ranker = ItemRanker(made(name), Catalog.numbered(N_ITEMS))
+    ranker = ItemRanker(made(name), Catalog.from_count(N_ITEMS))
     events, generator = Events(None, ListService.events_to_keep(ranker)), np.random.default_rng(0)
     service = ListService(ranker, events, with_data=False)
     log: dict[str, list[str]] = {"a": [], "b": [], "c": []}
@@ -336,10 +336,12 @@ def test_the_cores_that_others_use_are_left_to_them(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(machine, "thread_counts", lambda: [1, 2, 4])
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     spare = machine.SpareCores()
-    assert spare.now() == 1, "too soon to tell"
-    assert [spare.now(), spare.now(), spare.now()] == [4, 3, 1], "0.2, 1.2 and 4 cores were used by others"
+    assert spare.count_spare() == 1, "too soon to tell"
+    assert [spare.count_spare(), spare.count_spare(), spare.count_spare()] == [4, 3, 1], (
+        "0.2, 1.2 and 4 cores were used by others"
+    )
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert spare.now() == 3, "what somebody has said holds"
+    assert spare.count_spare() == 3, "what somebody has said holds"
     monkeypatch.undo()
     before, after = machine._processor_seconds(), machine._processor_seconds()
     if sys.platform == "linux":

@@ -33,7 +33,7 @@ def data_of(name: str) -> Dataset:
 
 @pytest.mark.parametrize("run", STORED, ids=lambda run: run.name)
 def test_its_ranks_give_the_numbers_of_its_row(run: store.StoredRun) -> None:
-    stored, test = run.report(), run.last("test")
+    stored, test = run.report(), run.last_event("test")
     assert (stored.data_hash, len(stored.users)) == (run.data_hash, test["users"])
     for protocol, metrics in test["protocols"].items():  # another release of NumPy adds up in another order
         for metric, value in metrics.items():
@@ -45,7 +45,7 @@ def test_its_ranks_give_the_numbers_of_its_row(run: store.StoredRun) -> None:
 def test_it_is_a_planned_run_and_its_epochs_are_those_of_its_training(run: store.StoredRun) -> None:
     row = next(row for row in planned_runs() if row.name == run.name)
     assert run_status(row, run) == "finished" and run.path.parent.name == row.data
-    end, epochs = run.last("end"), run.events("epoch")
+    end, epochs = run.last_event("end"), run.events("epoch")
     assert [epoch["epoch"] for epoch in epochs] == list(range(1, int(run.row["epochs"]) + 1))
     if epochs:
         best = max(epochs, key=lambda epoch: epoch["valid"]["NDCG@10"])
@@ -56,7 +56,7 @@ def test_it_is_a_planned_run_and_its_epochs_are_those_of_its_training(run: store
 def test_a_folder_says_what_the_tables_say(run: Run) -> None:
     stored = store.stored_runs(CHECKPOINTS)[run.name]
     assert run.finished and run.has_weights and run.config == stored.config
-    assert run.last("start") == stored.last("start") and run.last("end") == stored.last("end")
+    assert run.last_event("start") == stored.last_event("start") and run.last_event("end") == stored.last_event("end")
     assert [epoch["loss"] for epoch in run.events("epoch")] == [epoch["loss"] for epoch in stored.events("epoch")]
     folder, table = run.report(), stored.report()
     assert folder.ranks.keys() == table.ranks.keys() and run.n_items() == stored.n_items()

@@ -16,16 +16,16 @@ from elastic_core import models, recipes
 from elastic_core.core.batches import Batch, history_batch
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.histories import Histories
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Optimization
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.peers.parts.intensity import TIME_UNIT, Clock, Intensity, named_marks
+from elastic_core.peers.parts.intensity import TIME_UNIT, EventClock, Intensity, named_marks
 from elastic_core.peers.sma import SMA, SMAConfig
 from elastic_core.runs.training import train
 from elastic_core.services.train import estimate
 
 GENRES = ((), ("a",), ("a", "b"), ("b",), (), ("c", "a", "b"), ("c",), ("a",))
-CATALOG = replace(Catalog.numbered(7), genres=GENRES)
+CATALOG = replace(Catalog.from_count(7), genres=GENRES)
 YEAR = 365 * 86_400
 FORMS: list[dict[str, Any]] = [
     {"intensity": "state"},
@@ -151,7 +151,7 @@ def test_ctreg_finds_the_rates_of_a_poisson_process() -> None:
     optimiser = torch.optim.Adam(part.parameters(), lr=0.03)
     for _ in range(120):
         optimiser.zero_grad()
-        part.surprise(h, took, kinds).mean().backward()
+        part.interval_surprise(h, took, kinds).mean().backward()
         optimiser.step()
     for since in (0.2, 1.0, 2.0):
         found = part(h[0], torch.tensor(since))
@@ -164,8 +164,8 @@ def test_ctreg_finds_the_rates_of_a_poisson_process() -> None:
 @torch.no_grad()
 def test_the_published_interval_would_be_caught(small_world: Dataset) -> None:
     class Published(SMA):
-        def _clock(self, batch: Batch) -> Clock:
-            clock = super()._clock(batch)
+        def _event_clock(self, batch: Batch) -> EventClock:
+            clock = super()._event_clock(batch)
             return clock._replace(since=clock.until)
 
     torch.manual_seed(0)
@@ -217,7 +217,7 @@ def test_marks_are_shares_of_genres() -> None:
         assert table.shape == (8, wide)
         np.testing.assert_allclose(table.sum(1), [0] + [1] * 7, rtol=1e-6)
     assert named_marks(CATALOG, 3)[1][4].tolist() == named_marks(CATALOG, 3)[1][6].tolist() == [0, 0, 1]
-    assert named_marks(Catalog.numbered(3), 9)[1].tolist() == [[0], [1], [1], [1]]
+    assert named_marks(Catalog.from_count(3), 9)[1].tolist() == [[0], [1], [1], [1]]
 
 
 # --- learning --------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def hurried(people: int = 40, events: int = 24, n: int = 12) -> Dataset:
         items.astype(np.int32).ravel(), (10**9 + gaps.cumsum(1)).ravel(), np.arange(people + 1) * events,
         np.array([str(i) for i in range(people)], dtype=object),
     )  # fmt: skip
-    return Dataset(name="hurried", label="hurried", catalog=Catalog.numbered(n), histories=flat, licence="")
+    return Dataset(name="hurried", label="hurried", catalog=Catalog.from_count(n), histories=flat, licence="")
 
 
 @pytest.mark.parametrize(("form", "most"), [("state", 0.23), ("event", 0.46)])
@@ -244,13 +244,13 @@ def test_it_learns_what_only_time_can_tell(form: str, most: float) -> None:
     thirds where the newest event has a usual interval."""
     world = hurried()
     model = built(world.catalog, intensity=form, length=24, width=16, layers=1)
-    learner = Learner(
+    learner = Optimization(
         model.train(), learning("all", world, length=24), TrainConfig(learning_rate=2e-2, batch=40), torch.device("cpu")
     )
     loss, sides = [], []
     for epoch in range(100):
-        for batch in learner.objective.epoch(epoch, 0, 40):
-            learner.calibrate(world, epoch, epoch)
+        for batch in learner.objective.epoch_batches(epoch, 0, 40):
+            learner.update_statistics(world, epoch, epoch)
             learned = learner.step(batch)
             loss.append(learned.total / learned.targets)
             sides.append(learned.auxiliary["ctreg"])

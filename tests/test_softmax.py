@@ -15,14 +15,14 @@ from elastic_core.core.batches import Batch, reading_batch
 from elastic_core.core.contract import REACH
 from elastic_core.core.softmax import full_softmax
 from elastic_core.data import Dataset
-from elastic_core.models import Met, Scorer
+from elastic_core.models import Scorer, SeenItems
 from elastic_core.objectives import build
 
 
-def plain(states: Tensor, targets: Tensor, scorer: Scorer, met: Met) -> Tensor:
+def plain(states: Tensor, targets: Tensor, scorer: Scorer, met: SeenItems) -> Tensor:
     """Row by row, item by item."""
     total = torch.zeros(())
-    (vectors, shares), bias = scorer.split(states), scorer.repeat_bias
+    (vectors, shares), bias = scorer.split_mixture(states), scorer.repeat_bias
     for m, target in enumerate(targets.tolist()):
         events = met.items[met.row[m]]
         seen = (events if met.upto is None else events[: int(met.upto[m]) + 1]).tolist()
@@ -54,7 +54,9 @@ def test_the_full_softmax_is_the_one_written_out(
         "states": torch.randn(rows, parts * (d + 1) if parts else d), "table": torch.randn(items + 1, d),
         "bias": torch.randn(items + 1), "again": torch.randn(()) * 3,
     }  # fmt: skip
-    met = Met(torch.randint(0, items + 2, (3, 5)), torch.randint(0, 3, (rows,)), torch.randint(0, 5, (rows,)) if past else None)
+    met = SeenItems(
+        torch.randint(0, items + 2, (3, 5)), torch.randint(0, 3, (rows,)), torch.randint(0, 5, (rows,)) if past else None
+    )
     targets = torch.randint(1, items + 1, (rows,))
     found = []
     for work in (full_softmax, plain):
@@ -84,8 +86,8 @@ def test_every_model_learns_and_serves_what_having_been_met_adds(model: str, sma
     config = recipes.toy(model).override("model.repeat_bias=true", "model.dropout=0")
     made = models.build(config.model, small_world.catalog).eval()
     users = torch.arange(5).numpy()
-    batch = reading_batch(small_world, users, small_world.ends("test")[users], made.length)
-    held = Met.by(batch).among(small_world.catalog.n_items).bool()
+    batch = reading_batch(small_world, users, small_world.split_ends("test")[users], made.length)
+    held = SeenItems.from_batch(batch).seen_mask(small_world.catalog.n_items).bool()
     before = made.score(batch).detach()
     assert made.repeat_weight is not None
     with torch.no_grad():
@@ -97,15 +99,15 @@ def test_every_model_learns_and_serves_what_having_been_met_adds(model: str, sma
         torch.testing.assert_close(moved[held], torch.full_like(moved[held], -REACH), atol=1e-3, rtol=1e-3)
         assert moved[:, 1:][~held[:, 1:]].abs().max() < 1e-4
     objective = build(config.objective, small_world, made.length)
-    loss = objective.loss(made.train(), next(iter(objective.epoch(0, 0, 16))))
+    loss = objective.loss(made.train(), next(iter(objective.epoch_batches(0, 0, 16))))
     loss.total.backward()
     assert made.repeat_weight.grad is not None and made.repeat_weight.grad.abs() > 0
 
 
 def test_an_event_that_lies_ahead_is_not_met_yet() -> None:
-    met = Met(torch.tensor([[0, 3, 5, 9, 3]]), torch.zeros(3, dtype=torch.long), torch.tensor([0, 2, 4]))
-    assert [set(row.nonzero()[:, 0].tolist()) for row in met.among(8)] == [set(), {3, 5}, {3, 5}]
-    weights = met._replace(counted=True).among(8)
+    met = SeenItems(torch.tensor([[0, 3, 5, 9, 3]]), torch.zeros(3, dtype=torch.long), torch.tensor([0, 2, 4]))
+    assert [set(row.nonzero()[:, 0].tolist()) for row in met.seen_mask(8)] == [set(), {3, 5}, {3, 5}]
+    weights = met._replace(counted=True).seen_mask(8)
     assert weights[2, 3] > weights[2, 5] == weights[1, 3] == 1, "twice weighs more than once, which weighs 1"
     batch = Batch(met.items, met.items)
-    assert set(Met.by(batch).among(8)[0].nonzero()[:, 0].tolist()) == {3, 5}
+    assert set(SeenItems.from_batch(batch).seen_mask(8)[0].nonzero()[:, 0].tolist()) == {3, 5}

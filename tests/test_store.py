@@ -27,8 +27,8 @@ def test_a_stored_run_says_what_its_folder_said(tiny_runs: Path, root: Path, nam
     folder, stored = Run(tiny_runs / name), store.stored_runs(root)[name]
     assert (stored.name, stored.finished, stored.n_items()) == (name, True, folder.n_items())
     assert stored.config == folder.config and stored.setup == folder.setup
-    assert stored.last("start") == folder.last("start") and stored.last("end") == folder.last("end")
-    told, said = stored.last("test"), folder.last("test")
+    assert stored.last_event("start") == folder.last_event("start") and stored.last_event("end") == folder.last_event("end")
+    told, said = stored.last_event("test"), folder.last_event("test")
     for protocol, metrics in said["protocols"].items():
         assert told["protocols"][protocol] == {metric: metrics[metric] for metric in METRICS}
         assert told["errors"][protocol]["NDCG@10"] == said["errors"][protocol]["NDCG@10"]
@@ -52,7 +52,7 @@ def test_pandas_reads_the_ranks_of_a_data_set_in_one_line(root: Path) -> None:
     table = pd.read_parquet(root / "ranks" / "toys")
     assert list(table.columns) == list(store.RANK_COLUMNS)
     hits = table["above"].lt(10).groupby([table["run"], table["protocol"]], observed=True).mean()
-    assert hits["tiny", "full"] == pytest.approx(store.stored_runs(root)["tiny"].last("test")["protocols"]["full"]["HR@10"])
+    assert hits["tiny", "full"] == pytest.approx(store.stored_runs(root)["tiny"].last_event("test")["protocols"]["full"]["HR@10"])
 
 
 def test_all_runs_are_those_of_the_tables_and_the_folders_beside_them(tiny_runs: Path, root: Path) -> None:

@@ -119,7 +119,7 @@ def test_people_come_and_go_and_nobody_notices(name: str) -> None:
     def come(person: int) -> None:
         one = open_stream(model, 12)
         one.refresh(histories[person])
-        together.merge(one)
+        together.merge_stream(one)
         who.append(person)
 
     def go_on(times: int) -> None:
@@ -134,29 +134,29 @@ def test_people_come_and_go_and_nobody_notices(name: str) -> None:
     come(1)
     come(2)
     go_on(2)
-    apart = together.take([2, 0])  # in another order
+    apart = together.take_users([2, 0])  # in another order
     assert [who.pop(0), who.pop(1), together.people, apart.people] == [0, 2, 1, 2]
     come(3)
     go_on(3)
     states = apart.step(torch.stack([later[2, met[2]], later[0, met[0]]]))
     torch.testing.assert_close(states[1], alone[0][met[0] + 1][0], atol=1e-5, rtol=1e-4)
     met[0], met[2] = met[0] + 1, met[2] + 1
-    together.merge(apart)
+    together.merge_stream(apart)
     who.extend([2, 0])
     come(4)
     go_on(4)
-    copied = together.at([1, 3])
+    copied = together.copy_users([1, 3])
     copied.step(later[:2, 0])
     copied.step(later[:2, 0])
     go_on(1)  # a copy is its own
     assert together.left == (12 - max(met) if together.limited else math.inf)
-    before = together.at([0, 1, 2, 3, 4])
-    together.put([4, 0], before.at([4, 0]))
+    before = together.copy_users([0, 1, 2, 3, 4])
+    together.put_users([4, 0], before.copy_users([4, 0]))
     go_on(1)
     with pytest.raises(InputError, match="once"):
-        together.take([1, 1])
+        together.take_users([1, 1])
     with pytest.raises(InputError, match="same model"):
-        together.merge(open_stream(made(name), 12))
+        together.merge_stream(open_stream(made(name), 12))
 
 
 @torch.no_grad()
@@ -182,12 +182,12 @@ def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
     stream = open_stream(model, room=10)
     assert isinstance(stream, ElasticStream)
     stream.refresh(padded([1, 14], 14, seed=1))
-    size = stream.numbers()
+    size = stream.count_numbers()
     state, interests, maps = 2 * (3 * (16 + 1) + 8 * 16), 3 * 16, 2 * 3 * (3 * 16)
     assert size == state + interests + maps + 1
     for _ in range(10):
         stream.step(torch.tensor([3, 4]))
-    assert stream.numbers() == size and stream.left == 0
+    assert stream.count_numbers() == size and stream.left == 0
     with pytest.raises(InputError, match="room"):
         stream.step(torch.tensor([3, 4]))
     stream.refresh(padded([14, 14], 14, seed=2))
@@ -214,7 +214,7 @@ def test_everything_that_is_kept_of_a_person_is_counted(name: str) -> None:
         stream.refresh(padded([9] * people, 14, seed=1))
         stream.step(torch.ones(people, dtype=torch.long))
         sizes.append(held({key: part for key, part in vars(stream).items() if key != "model"}, set()))
-    assert sizes[2] - sizes[1] == sizes[1] - sizes[0] == stream.numbers()
+    assert sizes[2] - sizes[1] == sizes[1] - sizes[0] == stream.count_numbers()
 
 
 @every
@@ -262,8 +262,8 @@ def test_what_is_stored_goes_on_where_it_was(name: str) -> None:
     stream.refresh(padded([9, 0, 4], 9, seed=8))
     for i in range(3):
         stream.step(later[:, i])
-    stored = {key: part.clone() for key, part in stream.stored().items()}
-    again.restore(stored, stream.used.clone())
+    stored = {key: part.clone() for key, part in stream.stored_state().items()}
+    again.restore_state(stored, stream.used.clone())
     for i in range(3, 6):
         torch.testing.assert_close(again.step(later[:, i]), stream.step(later[:, i]), atol=1e-6, rtol=1e-5)
     if name == "elastic":  # slots, interests and the convolution's window; how they are asked follows

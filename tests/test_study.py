@@ -40,19 +40,21 @@ def test_by_time_nothing_that_is_learned_is_later_than_anything_that_is_asked() 
     times, (first, second) = split.histories.times, split.dates
     owners = np.repeat(np.arange(split.histories.n_users), split.histories.lengths)
     places = np.arange(len(times))
-    learned = All(AllConfig(), split, 50).rows(np.random.default_rng(0))
+    learned = All(AllConfig(), split, 50).epoch_rows(np.random.default_rng(0))
     assert len(learned.users) > 20 and times[learned.last].max() < first, "the last target of every row"
-    assert split.counts().sum() == (times < first).sum()
-    assert np.array_equal(split.asked("test"), np.arange(split.tested)) and 10 < split.tested < data.histories.n_users
+    assert split.item_counts().sum() == (times < first).sum()
+    assert np.array_equal(split.users_with_target("test"), np.arange(split.tested)) and 10 < split.tested < data.histories.n_users
     for part, low, high in (("valid", first, second), ("test", second, np.inf)):
-        for user in split.asked(part):  # type: ignore[arg-type]
+        for user in split.users_with_target(part):  # type: ignore[arg-type]
             mine = np.flatnonzero((owners == user) & (times >= low) & (times < high))
             before = (owners == user) & (places < mine[0])
-            assert split.targets(part)[user] == split.histories.items[mine[0]]  # type: ignore[arg-type]
-            assert split.ends(part)[user] == mine[0] and before.any()  # type: ignore[arg-type]
+            assert split.target_items(part)[user] == split.histories.items[mine[0]]  # type: ignore[arg-type]
+            assert split.split_ends(part)[user] == mine[0] and before.any()  # type: ignore[arg-type]
     ids = list(data.histories.user_ids)
     for user in range(split.histories.n_users):
-        assert np.array_equal(split.histories.of(user), data.histories.of(ids.index(split.histories.user_ids[user])))
+        assert np.array_equal(
+            split.histories.user_items(user), data.histories.user_items(ids.index(split.histories.user_ids[user]))
+        )
     assert split.hash not in (data.hash, by_time(data, (0.5, 0.8)).hash)
     model = build(CooccurrenceConfig(), split.catalog)
     model.fit(split)
@@ -80,8 +82,8 @@ def drawn(rng: np.random.Generator, people: int, luck: float, gain: float = 0.0)
 
     own, shared, best = system(gain), system(), system()
     counted = base + np.where(rng.random(people) < 0.15, rng.normal(0, 0.3, people), 0.0)
-    short, pooled = [shorter(side) for side in (best, own, shared)], TrainingNoise.pooled([own, shared, best])
-    of_short = TrainingNoise.pooled([side - less for side, less in zip((best, own, shared), short, strict=True)])
+    short, pooled = [shorter(side) for side in (best, own, shared)], TrainingNoise.pool_systems([own, shared, best])
+    of_short = TrainingNoise.pool_systems([side - less for side, less in zip((best, own, shared), short, strict=True)])
     return {
         "last memory": Question(own, shared, luck=pooled), "last counting": Question(best, counted[None], (True, False), pooled),
         "history": Question.of_same(best, short[0], of_short),
@@ -143,19 +145,19 @@ def test_less_history_novelty_and_silence_are_what_a_loop_counts(small_world: ob
     model.fit(data)
     cut = asking.by_cut(model, data, "full", (1, 10))
     assert cut.shape == (2, data.histories.n_users)
-    assert np.array_equal(cut[1], evaluate(model, data, "test", ("full",)).values("full", "NDCG@10"))
+    assert np.array_equal(cut[1], evaluate(model, data, "test", ("full",)).user_values("full", "NDCG@10"))
     assert not np.array_equal(cut[0], cut[1])
     counts = np.array([0, 8, 4, 4])
     assert asking.novelty(np.array([[1, 2], [3, 0]]), counts).tolist() == [1.5, 2.0]
     kinds, found = data.catalog.genres, asking.since_alike(data)
     assert kinds is not None
     for user in range(20):
-        *read, target = data.histories.of(user)
+        *read, target = data.histories.user_items(user)
         silence = next((i for i, item in enumerate(reversed(read), 1) if set(kinds[item]) & set(kinds[target])), 0)
         assert found[user] == silence
     shown = asking.best_lists(model, data, "full")
     for user in range(20):
-        assert not set(shown[user]) & set(data.histories.of(user)[:-1]), "what was met is not listed"
+        assert not set(shown[user]) & set(data.histories.user_items(user)[:-1]), "what was met is not listed"
 
 
 # --- from end to end ----------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def asked(tiny: tuple[Recommender, Dataset, Run]) -> TourContext:
 
 
 def test_how_many_suggestions_stay(asked: TourContext) -> None:
-    last = int(asked.dataset.readable()[3])
+    last = int(asked.dataset.readable_lengths()[3])
     before, after = (
         set(predict_user(asked.model, asked.dataset, 3, edits, keep_seen=True).recommendation.table["item"])
         for edits in ((), (Remove(last, last),))

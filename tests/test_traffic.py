@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from elastic_core import recipes
 from elastic_core.data import Dataset
-from elastic_core.memory.routing import Routing, random_choices
+from elastic_core.memory.routing import RoutedUsers, random_choices
 from elastic_core.runs import Run
 from elastic_core.services.traffic import load as t
 from elastic_core.services.traffic import over_time as runs
@@ -21,13 +21,13 @@ from elastic_core.services.traffic import over_time as runs
 loads = arrays(np.int64, st.sampled_from([4, 9, 16, 64]), elements=st.integers(0, 50)).filter(lambda load: load.sum() > 0)
 
 
-def routed(people: int, k: int, size: int, seed: int) -> Routing:
+def routed(people: int, k: int, size: int, seed: int) -> RoutedUsers:
     rng = np.random.default_rng(seed)
     (experts,) = random_choices(people, k, size, 1, seed)
     gates = rng.random((people, k)).astype(np.float32) + 0.1
     load = np.bincount(experts.ravel(), minlength=size)
     none = np.zeros(2)
-    return Routing(experts, gates, load, np.bincount(experts.ravel(), gates.ravel(), size), none, none, 0.0)
+    return RoutedUsers(experts, gates, load, np.bincount(experts.ravel(), gates.ravel(), size), none, none, 0.0)
 
 
 def flow(people: int = 300, k: int = 4, size: int = 64, seed: int = 0, measure: t.Measure = "people") -> t.Traffic:
@@ -93,7 +93,7 @@ def test_the_band_covers_a_simulated_random_router() -> None:
 def test_a_collapsed_router_stands_out() -> None:
     experts = np.tile(np.arange(4), (300, 1))
     gates, none = np.ones((300, 4), dtype=np.float32), np.zeros(2)
-    routing = Routing(experts, gates, np.bincount(experts.ravel(), minlength=64), np.zeros(64), none, none, 0.0)
+    routing = RoutedUsers(experts, gates, np.bincount(experts.ravel(), minlength=64), np.zeros(64), none, none, 0.0)
     now = t.select_traffic(routing, np.ones(300, dtype=bool), "people")
     table = t.compare_with_random_router(now, draws=20).experts
     assert table["state"].value_counts().to_dict() == {"dead": 60, "hot": 4}
@@ -101,13 +101,13 @@ def test_a_collapsed_router_stands_out() -> None:
 
 
 def test_groups_of_people(small_world: Dataset) -> None:
-    readable = small_world.ends("test") - small_world.histories.offsets[:-1]
+    readable = small_world.split_ends("test") - small_world.histories.offsets[:-1]
     short, long = (t.group_table(small_world, name, "test") for name in (t.SHORT, t.LONG))
     assert short.sum() == long.sum() == 15 and readable[short].max() <= np.sort(readable)[15] <= readable[long].min()
     assert t.group_table(small_world, t.EVERYBODY, "test").all()
     genre = next(name for name in t.length_groups(small_world) if name.startswith(t.FANS)).removeprefix(t.FANS)
     fans = t.group_table(small_world, t.FANS + genre, "test")
-    offsets, ends = small_world.histories.offsets, small_world.ends("test")
+    offsets, ends = small_world.histories.offsets, small_world.split_ends("test")
     share = np.array(
         [
             np.mean([genre in small_world.catalog.genres[i] for i in small_world.histories.items[offsets[u] : ends[u]]])

@@ -22,10 +22,10 @@ from elastic_core.core.batches import reading_batch
 from elastic_core.core.config import ObjectiveConfig, TrainConfig
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.objective import AllConfig, WindowConfig
-from elastic_core.core.prefetch import drawn_ahead
+from elastic_core.core.prefetch import draw_in_advance
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.models import memory_of
+from elastic_core.models import as_retrieving_model
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 from elastic_core.runs import EVENTS, RESUME, WEIGHTS, Run, training
 from elastic_core.runs.training import train
@@ -56,8 +56,8 @@ def whole(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def numbers(run: Run) -> Any:
     """All that a run measured and kept, without the clock."""
     epochs = [{k: v for k, v in row.items() if k != "seconds"} for row in run.events("epoch")]
-    test = {k: v for k, v in (run.last("test") or {}).items() if k != "seconds"}
-    return epochs, test, [(epoch, file.read_bytes()) for epoch, file in run.snapshots()]
+    test = {k: v for k, v in (run.last_event("test") or {}).items() if k != "seconds"}
+    return epochs, test, [(epoch, file.read_bytes()) for epoch, file in run.snapshot_files()]
 
 
 # --- the same numbers -------------------------------------------------------------------------------------------------
@@ -80,22 +80,22 @@ def test_a_finished_run_is_returned_as_it_is(world: Dataset, tmp_path: Path) -> 
 
 def test_every_epoch_s_memory_is_kept_and_changes_nothing_else(world: Dataset, whole: Run, tmp_path: Path) -> None:
     kept, bare = whole, train(tiny(snapshots=False), world, tmp_path / "bare")
-    assert numbers(kept)[:2] == numbers(bare)[:2] and not bare.snapshots()
-    assert [epoch for epoch, _ in kept.snapshots()] == [1, 2, 3]
-    for row, (_, file) in zip(kept.events("epoch"), kept.snapshots(), strict=True):
+    assert numbers(kept)[:2] == numbers(bare)[:2] and not bare.snapshot_files()
+    assert [epoch for epoch, _ in kept.snapshot_files()] == [1, 2, 3]
+    for row, (_, file) in zip(kept.events("epoch"), kept.snapshot_files(), strict=True):
         memory = load_file(file)
         load = memory["load"].numpy()
         assert load.sum() == PLANTED.users * MODEL.k and round(float((load > 0).mean()), 4) == row["used"]
         assert memory["values"].shape == (MODEL.n_subkeys**2, MODEL.width)
-    best = load_file(kept.snapshots()[(kept.last("end") or {})["best_epoch"] - 1][1])["values"]
+    best = load_file(kept.snapshot_files()[(kept.last_event("end") or {})["best_epoch"] - 1][1])["values"]
     assert torch.equal(best, kept.model().expert_values().detach().half())
 
 
 def test_the_kept_weights_are_judged_with_statistics_of_their_own(world: Dataset, tmp_path: Path) -> None:
     """Averaged weights used to go with the live model's whitening: their queries had variance 0.73 to 0.80 instead of 1."""
-    model = memory_of(train(tiny(ema_decay=0.9), world, tmp_path / "a").model())
+    model = as_retrieving_model(train(tiny(ema_decay=0.9), world, tmp_path / "a").model())
     users = np.arange(world.histories.n_users)
-    query = model.retrieve(reading_batch(world, users, world.ends("train"), model.length)).query.detach()
+    query = model.retrieve(reading_batch(world, users, world.split_ends("train"), model.length)).query.detach()
     assert query.mean(0).abs().max() < 1e-3
     principal = torch.linalg.eigvalsh(query.T @ query / len(query))
     assert principal.max() < 1.001 and (principal > 0.999).sum() >= len(principal) - 1, principal  # less its floor
@@ -115,7 +115,7 @@ def test_epochs_say_how_much_was_read_and_learned_from(world: Dataset, tmp_path:
     for name, objective in (("window", WINDOW), ("all", AllConfig())):
         config = tiny(objective).override("model.memory=none", "model.length=24")
         rows[name] = train(config, world, tmp_path / name).events("epoch")
-    targets = int((world.ends("train") - world.histories.offsets[:-1] - 1).sum())
+    targets = int((world.split_ends("train") - world.histories.offsets[:-1] - 1).sum())
     assert {row["targets"] for row in rows["window"] + rows["all"]} == {targets}
     assert {row["events"] for row in rows["all"]} == {targets}, "one row a history: nothing is read twice"
     assert all(targets < row["events"] < 4 * targets for row in rows["window"])
@@ -151,7 +151,7 @@ def left_by_kills(monkeypatch: pytest.MonkeyPatch, config: RunConfig, world: Dat
 
     with monkeypatch.context() as patched:
         patched.setattr(files.os, "replace", seen(os.replace))
-        patched.setattr(Run, "append", seen(Run.append))
+        patched.setattr(Run, "append_event", seen(Run.append_event))
         patched.setattr(files.os, "getpid", lambda: 2)  # who goes on is another process
         train(config, world, out)
     return [*left, out]
@@ -280,7 +280,7 @@ def test_changed_data_and_changed_settings_are_refused(world: Dataset, tmp_path:
 def test_stop_keeps_the_best_and_tests_it(world: Dataset, tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
     run = train(tiny(epochs=500), world, tmp_path / "a", seen.append, stop=lambda: sum(e["event"] == "epoch" for e in seen) >= 4)
-    end = run.last("end")
+    end = run.last_event("end")
     assert end is not None and end["reason"] == "asked to stop"
     assert run.finished and len(run.events("epoch")) == 4
     best = max(run.events("epoch"), key=lambda row: row["valid"]["NDCG@10"])
@@ -296,7 +296,7 @@ def test_the_time_budget_is_kept(world: Dataset, tmp_path: Path) -> None:
     began = time.process_time()
     run = train(tiny(epochs=10_000, minutes=1 / 60, patience=10_000), world, tmp_path / "a")
     assert time.process_time() - began < 8
-    end = run.last("end")
+    end = run.last_event("end")
     assert end is not None and "budget" in end["reason"] and len(run.events("epoch")) >= 1
 
 
@@ -314,13 +314,13 @@ def test_a_processor_s_clock_stands_still_while_others_work(world: Dataset, tmp_
         began, waited = list[float](), list[float]()
         settings = {"epochs": 6, "minutes": 0.6 / 60, "clock": clock, "snapshots": False}
         run = train(tiny(**settings), world, tmp_path / clock, on_event=wait)
-        seconds = (run.last("end") or {})["seconds"]
+        seconds = (run.last_event("end") or {})["seconds"]
         assert (seconds < waited[-1] - 0.7) == (clock == "processor")
 
 
 def test_patience_ends_a_run(world: Dataset, tmp_path: Path) -> None:
     run = train(tiny(epochs=500, patience=2, learning_rate=1e-9), world, tmp_path / "a")
-    end = run.last("end")
+    end = run.last_event("end")
     assert end is not None and end["reason"].startswith("no better validation")
 
 
@@ -344,10 +344,10 @@ def test_batches_drawn_ahead_are_the_same_and_who_stops_leaves_no_thread() -> No
 
     made: list[str] = []
     with pytest.raises(ValueError, match="no more"):
-        for place, number in enumerate(drawn_ahead(drawn(5))):  # type: ignore[arg-type]
+        for place, number in enumerate(draw_in_advance(drawn(5))):  # type: ignore[arg-type]
             assert place == number and len(made) <= place + 2
     assert place == 4 and all(name.startswith("batches") for name in made)
-    for _number in drawn_ahead(drawn(5)):  # type: ignore[arg-type]
+    for _number in draw_in_advance(drawn(5)):  # type: ignore[arg-type]
         break
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
 

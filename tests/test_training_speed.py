@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from elastic_core import models, objectives, recipes
 from elastic_core.core import fused_ops
 from elastic_core.core.batches import Batch
-from elastic_core.core.dispatch import CHUNK, chunk_of
+from elastic_core.core.dispatch import CHUNK, chunk_length
 from elastic_core.core.elastic import Elastic
 from elastic_core.core.layers import LocalConvolution
 from elastic_core.data import Dataset
@@ -34,12 +34,12 @@ def test_the_convolution_and_its_gradients_are_those_of_shifted_products(
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
     for last in range(1, n + 1):
-        torch.testing.assert_close(layer.last(x, last), found[0][0][:, -last:])
+        torch.testing.assert_close(layer.forward_last(x, last), found[0][0][:, -last:])
 
 
 def test_chunks_add_up_to_a_history_or_to_little_more() -> None:
     for n in range(1, 2_000):
-        chunk = chunk_of(n)
+        chunk = chunk_length(n)
         assert 1 <= chunk <= CHUNK * 3 // 2 and -n % chunk <= (0 if n % 8 == 0 and n < 200 else 9), n
 
 
@@ -53,11 +53,11 @@ def test_rows_without_targets_are_left_out_of_the_last_layer_and_of_nothing_else
     config = recipes.toy().override(*(f"model.{key}={str(value).lower()}" for key, value in settings_.items())).model
     torch.manual_seed(0)
     model = models.build(config, small_world.catalog)
-    if objectives.objective_class(name).refuses(model):
+    if objectives.objective_class(name).refusal_reason(model):
         pytest.skip("it cannot learn from this")
     taught = objectives.build(recipes.objective_settings("elastic", name, span=5), small_world, model.length)
     fewer = 0
-    for batch in islice(taught.epoch(0, 0, 8), 8):
+    for batch in islice(taught.epoch_batches(0, 0, 8), 8):
         found = []
         for columns in (Batch.target_columns, property(lambda batch: 0)):
             with mock.patch.object(Batch, "target_columns", columns):

@@ -14,7 +14,7 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.models import Recommender
 from elastic_core.peers.fpmc import FPMC
 from elastic_core.peers.gru4rec import GRU4Rec
-from elastic_core.peers.lrurec import FASTEST, SLOWEST, LinearRecurrence, LRURec, RecurrentBlock, powers, scan
+from elastic_core.peers.lrurec import FASTEST, SLOWEST, LinearRecurrence, LRURec, RecurrentBlock, linear_scan, pole_powers
 
 N_ITEMS, LENGTH, WIDTH = 12, 13, 4
 FORMS = [
@@ -165,13 +165,13 @@ def test_a_scan_equals_its_recurrence_and_so_do_its_gradients(n: int, seed: int)
     poles = torch.polar(sizes, 7 * torch.rand(5, dtype=torch.float64, generator=generator))
     u.requires_grad_()
     poles.requires_grad_()
-    fast, slow = scan(u, poles), stepped(u, poles)
+    fast, slow = linear_scan(u, poles), stepped(u, poles)
     torch.testing.assert_close(fast, slow)
     gradients = [torch.autograd.grad((h * weight).sum().real, (u, poles)) for h in (fast, slow)]
     torch.testing.assert_close(*gradients)
-    single = scan(u.detach().to(torch.complex64), poles.detach().to(torch.complex64))
+    single = linear_scan(u.detach().to(torch.complex64), poles.detach().to(torch.complex64))
     torch.testing.assert_close(single.to(torch.complex128), slow.detach(), atol=1e-5 * max(1.0, n**0.5), rtol=1e-5)
-    torch.testing.assert_close(powers(poles, n), torch.stack([poles**j for j in range(1, n + 1)]))
+    torch.testing.assert_close(pole_powers(poles, n), torch.stack([poles**j for j in range(1, n + 1)]))
 
 
 def test_a_recurrence_begins_on_its_ring_and_decay_leaves_it_there() -> None:
@@ -196,5 +196,5 @@ def test_a_scan_makes_nothing_of_the_size_of_all_pairs() -> None:
     poles = torch.full((channels,), 0.9 + 0.1j, requires_grad=True)
     sizes: list[int] = []
     with torch.autograd.graph.saved_tensors_hooks(lambda x: (sizes.append(x.untyped_storage().nbytes()), x)[1], lambda x: x):
-        scan(u, poles).real.sum().backward()
+        linear_scan(u, poles).real.sum().backward()
     assert sum(sizes) <= 8 * (n + 1) * channels + 64

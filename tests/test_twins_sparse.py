@@ -16,17 +16,17 @@ from torch.nn import functional
 from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig, TrainConfig
-from elastic_core.core.layers import Attention, written_out
+from elastic_core.core.layers import Attention, eager_attention
 from elastic_core.core.objective import AllConfig
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Optimization
 from elastic_core.data import Dataset
 from elastic_core.objectives import build as objective
 from elastic_core.peers import clustered, sinkhorn
 from elastic_core.peers.clustered import ClusteredAttention, ClusteredConfig
 from elastic_core.peers.linformer import LinformerConfig, LowRankAttention
-from elastic_core.peers.parts.bucket_attention import attend, attend_last, places
+from elastic_core.peers.parts.bucket_attention import attend_in_buckets, attend_last, sort_by_bucket
 from elastic_core.peers.routing import RoutedAttention, Routing, RoutingConfig
-from elastic_core.peers.sinkhorn import SinkhornAttention, SinkhornConfig, balanced
+from elastic_core.peers.sinkhorn import SinkhornAttention, SinkhornConfig, balance_rows_and_columns
 
 SHAPE: dict[str, Any] = {"width": WIDTH, "heads": 2, "dropout": 0.0}
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -232,7 +232,7 @@ def test_in_the_limit_it_is_sasrecs_attention(limit: str) -> None:
     weigh = torch.randn_like(x) * real.unsqueeze(-1)
     found, expected = attention(x, real), plain(x, real)
     torch.testing.assert_close(found[real], expected[real])
-    torch.testing.assert_close(attention.last(x, real), plain.last(x, real))
+    torch.testing.assert_close(attention.forward_last(x, real), plain.forward_last(x, real))
     one, two = (torch.autograd.grad((y * weigh).sum(), x)[0] for y in (found, expected))
     torch.testing.assert_close(one, two)
 
@@ -252,7 +252,7 @@ def test_sorted_chunks_are_one_masked_softmax(n: int, window: int, buckets: int,
     bucket = torch.randint(buckets, (2, 2, rounds, n), generator=generator)
     real = torch.arange(n) >= torch.tensor([0, min(padding, n)])[:, None]
     q, k, v = (x.requires_grad_() for x in (q, k, v))
-    found = places(bucket, real, window)
+    found = sort_by_bucket(bucket, real, window)
     real = torch.cat([real[:, :-1], torch.ones(2, 1, dtype=torch.bool)], 1)
     same = (bucket.unsqueeze(-1) == bucket.unsqueeze(-2)) & real[:, None, None, None, :]  # [B, H, R, N, N]
     same = same.tril()
@@ -260,8 +260,8 @@ def test_sorted_chunks_are_one_masked_softmax(n: int, window: int, buckets: int,
     seen = (same & (later <= window)).any(2)
     others = seen & ~torch.eye(n, dtype=torch.bool)
     seen = torch.where(others.any(-1, keepdim=True), others, torch.eye(n, dtype=torch.bool))
-    expected = written_out(q, k, v, seen, 0.0, causal=False)
-    result, there = attend(q, k, v, found, window, 0.0), real[:, None, :, None]
+    expected = eager_attention(q, k, v, seen, 0.0, causal=False)
+    result, there = attend_in_buckets(q, k, v, found, window, 0.0), real[:, None, :, None]
     torch.testing.assert_close(result * there, expected * there)
     torch.testing.assert_close(attend_last(q[:, :, -1:], k, v, found, window), expected[:, :, -1:])
     exact = torch.autograd.grad((expected * there * out).sum(), (q, k, v))
@@ -277,7 +277,7 @@ def test_centroids_move_to_the_means_and_a_deserted_one_moves_to_who_fits_worst(
     torch.manual_seed(0)
     attention = RoutedAttention(RoutingConfig(width=WIDTH, window=4, clusters=3)).double()
     x, real = torch.randn(4, LENGTH, WIDTH).double(), people()[0] > 0
-    q = functional.normalize(attention.shared(x)[0][:, 0][real], dim=-1)
+    q = functional.normalize(attention.shared_queries(x)[0][:, 0][real], dim=-1)
     start = torch.stack([q[0], -q[0], torch.zeros(WIDTH).double()])  # nobody is nearer to the last than to one of the others
     attention.centroids.copy_(start.unsqueeze(0))
     attention.calibrate(x, real, 0.25)
@@ -293,14 +293,14 @@ def test_centroids_follow_the_training_and_averaged_weights_have_their_own(small
     model = models.build(ModelConfig.known["routing"](length=16, width=16, layers=2, clusters=4), small_world.catalog)
     assert isinstance(model, Routing)
     goal = objective(AllConfig(), small_world, 16)
-    learner = Learner(model.train(), goal, TrainConfig(batch=16, ema_decay=0.9, learning_rate=2e-2), torch.device("cpu"))
+    learner = Optimization(model.train(), goal, TrainConfig(batch=16, ema_decay=0.9, learning_rate=2e-2), torch.device("cpu"))
     start = [x.clone() for x in model.buffers()]
-    for i, batch in enumerate(goal.epoch(0, 0, 16)):
-        learner.calibrate(small_world, 0, i)
+    for i, batch in enumerate(goal.epoch_batches(0, 0, 16)):
+        learner.update_statistics(small_world, 0, i)
         learner.step(batch)
     assert all(not torch.allclose(x, y, atol=1e-2) for x, y in zip(start, model.buffers(), strict=True))
     assert model.training
-    judged = learner.judged(small_world)
+    judged = learner.averaged_model(small_world)
     for x, y in zip(judged.buffers(), model.buffers(), strict=True):
         torch.testing.assert_close(x.norm(dim=-1), torch.ones(1, 4))
         assert not torch.allclose(x, y, atol=1e-3)
@@ -314,11 +314,13 @@ def test_balancing_without_end_is_the_shift() -> None:
     """Without end there is no choice left, which is why it stops early."""
     torch.manual_seed(0)
     logits, past = torch.randn(3, 6, 6).double(), torch.ones(6, 6, dtype=torch.bool).tril(-1)
-    few, many = (balanced(logits, past, steps) for steps in (5, 5_000))
+    few, many = (balance_rows_and_columns(logits, past, steps) for steps in (5, 5_000))
     torch.testing.assert_close(few.sum(-1), past.any(-1).double().expand(3, -1))
     torch.testing.assert_close(many, torch.eye(6).roll(1, 0).tril(-1).double().expand(3, -1, -1), atol=2e-3, rtol=0)
     assert (few.amax(-1)[:, 2:] < 0.999).all()
-    torch.testing.assert_close(balanced(logits, past, 0)[:, 1:], logits.masked_fill(~past, -1e9).softmax(-1)[:, 1:])
+    torch.testing.assert_close(
+        balance_rows_and_columns(logits, past, 0)[:, 1:], logits.masked_fill(~past, -1e9).softmax(-1)[:, 1:]
+    )
 
 
 def test_noise_is_drawn_in_training_alone() -> None:

@@ -124,7 +124,7 @@ def test_without_times_the_order_of_the_rows_counts_and_stays(tmp_path: Path) ->
     again = load(kept.config)
     assert again.hash == found.dataset.hash and not again.has_times
     assert UploadStore(tmp_path).get(kept.id).config == kept.config
-    ids = [str(again.catalog.ids[i]) for i in again.histories.of(0)]
+    ids = [str(again.catalog.ids[i]) for i in again.histories.user_items(0)]
     assert ids == [i for u, i in rows if u == "u0"]
 
 
@@ -219,7 +219,7 @@ def test_runs_and_trainings_on_data_are_seen_whatever_their_k_core(tmp_path: Pat
     shelf, config = UploadStore(tmp_path / "uploads"), recipes.toy()
     before = shelf.keep(outcome())
     run = Run(tmp_path / "local-on-it")
-    run.start(dataclasses.replace(config, data=before.config), load(before.config))
+    run.write_start(dataclasses.replace(config, data=before.config), load(before.config))
     (run.path / WEIGHTS).touch()
     Trainings(tmp_path).submit(dataclasses.replace(config, data=before.config))
     again, world = shelf.keep(outcome(k_core=3)), shelf.plant(WORLD)

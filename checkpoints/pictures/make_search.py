@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from elastic_core.core.elastic import exhaustive, top_pairs
+from elastic_core.core.elastic import search_exhaustively, top_pairs
 
 ROWS, COLUMNS, K = (0.9, 0.2, 0.6, 0.1), (0.3, 0.8, 0.1, 0.4), 2
 SECONDS = 14
@@ -37,7 +37,7 @@ def find_winners() -> set[int]:
     """The numbers (row · 4 + column) of the two experts that the search finds, after all 16 sums have agreed."""
     halves = torch.tensor([[ROWS, COLUMNS]])
     winners = set(top_pairs(halves, K).indices.flatten().tolist())
-    if winners != set(exhaustive(halves, K).indices.flatten().tolist()):
+    if winners != set(search_exhaustively(halves, K).indices.flatten().tolist()):
         raise ValueError("the search missed one of the best")
     return winners
 

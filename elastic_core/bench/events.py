@@ -62,7 +62,7 @@ def measure_events(setting: Setting, device: torch.device, systems: Iterable[str
 
 def state_bytes(stream: Stream) -> int:
     """Return the bytes that are kept of all users between two events, in float32."""
-    return 4 * stream.people * stream.numbers()
+    return 4 * stream.people * stream.count_numbers()
 
 
 def take_steps(stream: Stream, items: Tensor, repeats: int) -> None:
@@ -70,5 +70,5 @@ def take_steps(stream: Stream, items: Tensor, repeats: int) -> None:
     what one after `length` to `length + ROOM` events does."""
     for _ in range(repeats):
         if not stream.left:
-            stream.restore(stream.stored(), torch.zeros_like(stream.used))
+            stream.restore_state(stream.stored_state(), torch.zeros_like(stream.used))
         stream.step(items)

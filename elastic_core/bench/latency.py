@@ -19,7 +19,7 @@ from torch import Tensor
 from elastic_core import models
 from elastic_core.bench.harness import Contestant, measure_contestants, peak_bytes, saved_bytes
 from elastic_core.core.batches import Batch
-from elastic_core.core.step import precision
+from elastic_core.core.step import autocast_context
 from elastic_core.recipes import model_settings
 
 ITEMS = 3_416  # MovieLens-1M's catalogue
@@ -33,7 +33,7 @@ def model_forms() -> dict[str, tuple[str, dict[str, Any]]]:
 
     A form whose name another model has taken (in a copy of its file, say) is called after its own model."""
     by_form: dict[str, tuple[str, dict[str, Any]]] = {}
-    for name in models.names():
+    for name in models.model_names():
         model_class = models.model_class(name)
         forms = model_class.forms or {name: {}}
         for form, settings in forms.items() if model_class.objective else ():
@@ -114,7 +114,7 @@ def _make_contestant(system: str, model: models.Recommender, batch: Batch, rows:
     compiled = torch.compile(run_pass, mode=setting.compiled, dynamic=False) if setting.compiled else run_pass
 
     def forward() -> Tensor:
-        with precision(device, setting.dtype):
+        with autocast_context(device, setting.dtype):
             return compiled(batch)
 
     def job() -> None:
@@ -131,7 +131,7 @@ def _make_contestant(system: str, model: models.Recommender, batch: Batch, rows:
             return {}
         sizes = {"peak_bytes": peak_bytes(job, device), "saved_bytes": 0}
         if training and not setting.compiled:  # hooks do not see what compiled code keeps
-            with precision(device, setting.dtype):
+            with autocast_context(device, setting.dtype):
                 sizes["saved_bytes"] = saved_bytes(partial(run_pass, batch), model.parameters())
         return sizes
 
@@ -141,9 +141,10 @@ def _make_contestant(system: str, model: models.Recommender, batch: Batch, rows:
 def timed_pass(model: models.Recommender, rows: str) -> Callable[[Batch], Tensor]:
     """Return what is timed: the states of `last` or of `all` rows; where `pairs` do the work, the scores of all items too.
 
-    What a model prepares once for a series of judgements (`Recommender.reading`) is prepared here, as serving does, not timed."""
+    What a model prepares once for a series of judgements (`Recommender.prepare_states`) is prepared here, as serving does, not
+    timed."""
     with torch.no_grad():
-        read_last = model.last_state if model.training else model.reading()[0]
+        read_last = model.last_state if model.training else model.prepare_states()[0]
 
     def states(batch: Batch) -> Tensor:
         return read_last(batch) if rows == "last" else model(batch).states

@@ -27,7 +27,7 @@ import torch
 from elastic_core import models, objectives, recipes
 from elastic_core.bench.harness import name_quartiles, row_of, time_in_turns
 from elastic_core.bench.rows import as_table
-from elastic_core.core.step import Learner
+from elastic_core.core.step import Optimization
 from elastic_core.data import Dataset, load
 from elastic_core.machine import find_device, keep_memory
 from elastic_core.recipes import DEFAULT, PEER
@@ -54,18 +54,18 @@ class Trainee:
         torch.manual_seed(0)
         model = models.build(config.model, dataset.catalog).to(device).train()
         objective = objectives.build(config.objective, dataset, config.model.length)
-        self.learner = Learner(model, objective, config.train, device)
-        epochs = (objective.epoch(epoch, 0, config.train.batch) for epoch in itertools.count())
+        self.learner = Optimization(model, objective, config.train, device)
+        epochs = (objective.epoch_batches(epoch, 0, config.train.batch) for epoch in itertools.count())
         self.batches = itertools.chain.from_iterable(epochs)
 
-    def step(self) -> None:
+    def take_step(self) -> None:
         """Take one step."""
         batch = next(self.batches).to(self.device)
-        self.learner.calibrate(self.dataset, 0, len(self.learned))
+        self.learner.update_statistics(self.dataset, 0, len(self.learned))
         step = self.learner.step(batch)
         self.learned.append((step.targets, step.events))
 
-    def setting(self, world: str) -> dict[str, Any]:
+    def row_setting(self, world: str) -> dict[str, Any]:
         """Return what a row says of it."""
         model, objective, train = self.config.model, self.config.objective, self.config.train
         sizes = {name: getattr(model, name) for name in "length width k n_subkeys layers dropout".split() if hasattr(model, name)}
@@ -82,13 +82,13 @@ def measure_training(
     keep_memory()
     data = dataset or load(WORLDS[world])
     trainees = [Trainee(config, data, device) for config in configs]
-    times = time_in_turns([trainee.step for trainee in trainees], device, **{"seconds": math.inf, **harness})
+    times = time_in_turns([trainee.take_step for trainee in trainees], device, **{"seconds": math.inf, **harness})
     rows = []
     for trainee, seconds in zip(trainees, times, strict=True):
         step_seconds = seconds[:, 0 if device.type == "cuda" else 1]  # of a GPU the clock tells, else the processor
         targets, events = np.array(trainee.learned[-len(seconds) :]).T
         rows.append(
-            row_of("training", trainee.config.model.name, trainee.setting(world), seconds, device)
+            row_of("training", trainee.config.model.name, trainee.row_setting(world), seconds, device)
             | name_quartiles("processor", seconds[:, 1])
             | name_quartiles("rate", targets / step_seconds, 1)
             | {"rate_overall": round(float(targets.sum() / step_seconds.sum()), 1)}
@@ -115,11 +115,11 @@ def _train_alone(
     torch.set_num_threads(threads)
     device = find_device(device_name)
     trainee = Trainee(config, dataset or load(WORLDS[world]), device)
-    (seconds,) = time_in_turns([trainee.step], device, rounds=steps, warmup=0, seconds=math.inf)
+    (seconds,) = time_in_turns([trainee.take_step], device, rounds=steps, warmup=0, seconds=math.inf)
     if device.type == "cuda":
         peak = torch.cuda.max_memory_allocated(device)
     else:
         import resource  # Linux and macOS have it
 
         peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # Linux counts kilobytes
-    return row_of("memory", config.model.name, trainee.setting(world), seconds, device) | {"peak_bytes": peak}
+    return row_of("memory", config.model.name, trainee.row_setting(world), seconds, device) | {"peak_bytes": peak}

@@ -198,7 +198,7 @@ def _plan_events(request: Request, device: torch.device) -> Iterator[Step]:
 
 
 def _plan_training(request: Request, device: torch.device) -> Step:
-    trainable = [name for name in models.names() if models.model_class(name).objective]
+    trainable = [name for name in models.model_names() if models.model_class(name).objective]
     systems = request.systems or list(training.SYSTEMS)
     if unknown := [name for name in systems if name not in trainable]:
         raise InputError(f"unknown model {unknown[0]!r}; known are {', '.join(trainable)}")

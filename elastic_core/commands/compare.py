@@ -64,7 +64,7 @@ def comparison_text(comparison: Comparison, a: str, b: str) -> str:
 
 def power_text(noise: NoiseParts, mean_b: float) -> str:
     """What could have been found, as text, and as a share of B's mean."""
-    detectable = noise.detectable()
+    detectable = noise.detectable_difference()
     start = f"found four times out of five with {noise.n:,} people and {noise.n_seeds} seeds: {detectable:.4f}"
     if not mean_b:
         return f"{start}; B is 0, which has no parts"

@@ -29,7 +29,7 @@ import typer
 from elastic_core.commands.options import DeviceOption, JsonOption, RunArgument, split_commas
 from elastic_core.commands.run_lookup import Loaded, find_run, load_run, print_note
 from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.core.evaluate import NAMES, drawn_people
+from elastic_core.core.evaluate import NAMES, draw_users
 from elastic_core.core.histories import Split
 from elastic_core.data.preprocessing import list_note
 from elastic_core.data.source_catalog import PLANTED, is_available
@@ -76,14 +76,14 @@ def run_command(
             raise InputError("--store keeps the ranks of the test split, no other")
         store_ranks(run, device, reason)
     if split == "test" and run.has_report:
-        report, times = run.report(), run.last("test").get("scored", 1)
+        report, times = run.report(), run.last_event("test").get("scored", 1)
         report = replace(report, ranks={name: report.ranks[name] for name in chosen if name in report.ranks})
-        where = run.last("start").get("data", run.config.data.source)
+        where = run.last_event("start").get("data", run.config.data.source)
         again = f" Its test was scored {times} times, as it went on after its end." if times > 1 else ""
         print_note(f"From the ranks that the run keeps of its test.{again}")
     else:
         _, dataset, model = loaded = load_run(run_name, device)
-        some = drawn_people(dataset, users)
+        some = draw_users(dataset, users)
         report = evaluate(model, dataset, split, chosen, device=find_device(device), users=some)
         where = dataset.label
     print_note(f"{run.name} on {where} (data {report.data_hash}), {split}, {len(report.users):,} people")
@@ -96,7 +96,7 @@ def run_command(
         print(report_table(report, shown, redrawn))
         return
     for ranked, more in ((report, {}), (redrawn, {"ties": "random"})):
-        for row in ranked.rows() if ranked else ():
+        for row in ranked.metric_rows() if ranked else ():
             if row["metric"] in shown:
                 print(json.dumps({"run": run.name, **more, **row}))
 
@@ -134,7 +134,7 @@ def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Lo
     asked; it is said what it means, or why it is not to be had."""
     data, split = run.config.data, cast(Split, report.split)
     if not loaded:
-        if data.source == PLANTED or run.last("start").get("tied", 1) <= MANY:
+        if data.source == PLANTED or run.last_event("start").get("tied", 1) <= MANY:
             return None
         if not is_available(data):
             print_note("Its data are not on this machine, so it is not asked what equal times do to its numbers.")
@@ -152,7 +152,7 @@ def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Lo
         print_note(f"{finding}; what another order gives cannot be said: {error}.")
         return None
     other = load(replace(data, ties="random"))
-    moved = (dataset.targets(split) != other.targets(split))[report.users].mean()
+    moved = (dataset.target_items(split) != other.target_items(split))[report.users].mean()
     print_note(
         f"{finding}. Random ties: a hash decides, and {moved:.0%} of people get another target; the weights were trained in the "
         "file's order and may have learned from it."
@@ -166,7 +166,7 @@ def store_ranks(run: Run, device: str, reason: str) -> None:
     The row comes before the ranks: a command that was killed between them can be given again. Raises InputError if ranks are
     there, the run has had no test, or the data is no longer that of its test.
     """
-    old, start = run.last("test"), run.last("start")
+    old, start = run.last_event("test"), run.last_event("start")
     if run.has_report:
         raise InputError(f"the run {run.name} keeps the ranks of its test already; a test is scored once")
     if not old:
@@ -176,7 +176,7 @@ def store_ranks(run: Run, device: str, reason: str) -> None:
         raise InputError(f"the run {run.name} was tested on data {start['data_hash']}, and {dataset.label} is now {dataset.hash}")
     report = replace(evaluate(model, dataset, "test", PROTOCOLS, device=find_device(device)), commit=code_commit())
     new = {"users": len(report.users), "protocols": report.metrics, "errors": report.errors, "seconds": round(report.seconds, 2)}
-    run.append({**old, **new, "commit": report.commit, "rescored": reason})
+    run.append_event({**old, **new, "commit": report.commit, "rescored": reason})
     run.save_report(report)
     print_note(f"{run.name}: scored again and kept; the log says why: {reason}")
 
@@ -185,6 +185,6 @@ def report_table(report: Report, metrics: list[str], redrawn: Report | None) -> 
     lines = [f"{'protocol':<13}" + "".join(f"{metric:>20}" for metric in metrics)]
     for protocol in report.ranks:
         for name, ranked in ((protocol, report), ("  random ties", redrawn)):
-            intervals = [ranked.interval(protocol, metric) for metric in metrics] if ranked else []
+            intervals = [ranked.mean_interval(protocol, metric) for metric in metrics] if ranked else []
             lines += [f"{name:<13}" + "".join(f"{i.mean:>11.4f} ± {1.96 * i.error:.4f}" for i in intervals)] if ranked else []
     return "\n".join(lines)

@@ -23,7 +23,7 @@ import typer
 from elastic_core.commands.options import RunArgument
 from elastic_core.commands.run_lookup import open_items, print_note
 from elastic_core.errors import InputError
-from elastic_core.exported import export, save, save_onnx
+from elastic_core.exported import export_program, save_onnx, save_program
 
 
 def run_command(
@@ -33,11 +33,11 @@ def run_command(
     if out.suffix not in (".pt2", ".onnx") or not out.parent.is_dir():
         raise InputError(f"--out must be a file ending in .pt2 or .onnx, in a folder that is there, not {out}")
     _, catalog, model = open_items(run_name)
-    program = export(model)
+    program = export_program(model)
     differs = program.differs
     if out.suffix == ".onnx":
         differs = save_onnx(program, model, catalog, out)
     else:
-        save(program, catalog, out)
+        save_program(program, catalog, out)
     many = "any number of people at a time" if program.people else "one person at a time"
     print_note(f"{out}: the last {model.length} events of {many}; scores differ from the run's by {differs:.1g} at most")

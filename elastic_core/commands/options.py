@@ -85,7 +85,7 @@ def data_config(source: str, settings: dict[str, Any], changes: list[str]) -> Da
     settings of the data as they are typed, such as data.planted.seed=1."""
     path = Path(source).expanduser()
     named = {"source": str(path.resolve()) if path.exists() else source, "k_core": DataConfig.k_core, **settings}
-    return recipe("planted").replaced({f"data.{name}": value for name, value in named.items()}).override(*changes).data
+    return recipe("planted").replace_values({f"data.{name}": value for name, value in named.items()}).override(*changes).data
 
 
 def end_time(minutes: float) -> float:

@@ -188,7 +188,7 @@ def print_table(table: pd.DataFrame, why: list[Reason] | None, catalog: Catalog)
 def items_by_id(catalog: Catalog, typed: str) -> list[int]:
     """Dense ids of raw ids between commas; one that holds a comma stands in quotes."""
     cells = next(csv.reader([typed], skipinitialspace=True), [])
-    return [catalog.index(raw.strip()) for raw in cells if raw.strip()]
+    return [catalog.item_number(raw.strip()) for raw in cells if raw.strip()]
 
 
 def items_by_title(catalog: Catalog, typed: str) -> list[int]:

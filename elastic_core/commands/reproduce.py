@@ -92,7 +92,7 @@ def train_rows(chosen: list[PlannedRun], pattern: str, root: Path, device: str, 
     if device == "cpu":
         one_thread_each()
     for row in chosen:
-        folder, stored = row.folder(root), stored_runs(root)
+        folder, stored = row.run_folder(root), stored_runs(root)
         weights_missing = row.name == pattern and not has_weights(row, root)
         stand = planned_status(row, root)
         if stand == "other settings" or (row.name in stored and not weights_missing):

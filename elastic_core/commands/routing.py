@@ -40,7 +40,7 @@ def run_command(
         _print_memory(model, dataset)
         return
     now = route_users(model, dataset, split)
-    low, high, chance = now.chance()
+    low, high, chance = now.random_router()
     busiest = np.argsort(-now.load)[:5]
     users, k = now.experts.shape
     print(f"{loaded_run.name} on {dataset.label}, {split}, {users:,} people, {k} experts each")
@@ -81,7 +81,7 @@ def _print_recovery(model: Recommender, dataset: Dataset) -> None:
 
 
 def _print_memory(model: Recommender, dataset: Dataset) -> None:
-    values = evaluate(model, dataset, "test", (gaps.PROTOCOL,)).values(gaps.PROTOCOL, gaps.METRIC)
+    values = evaluate(model, dataset, "test", (gaps.PROTOCOL,)).user_values(gaps.PROTOCOL, gaps.METRIC)
     over_all, *parts = gaps.remembered_shares({"": values}, dataset).to_dict("records")
     print(f"what it remembers: {over_all['share']:.2f} of the oracle's {gaps.METRIC} ({gaps.PROTOCOL})")
     for row in parts:

@@ -41,8 +41,8 @@ def load_run(name: str, device: str = "cpu") -> Loaded:
     run = find_run(name)
     dataset = load(run.config.data, print_note)
     weights = run.model(dataset)
-    torch.set_num_threads(SPARE.now())
-    learned = run.last("start").get("data_hash", dataset.hash)
+    torch.set_num_threads(SPARE.count_spare())
+    learned = run.last_event("start").get("data_hash", dataset.hash)
     if learned != dataset.hash:
         print_note(f"Note: {run.name} was trained on data {learned}, this is {dataset.hash}; scores may not be comparable.")
     return Loaded(run, dataset, weights.to(find_device(device)))

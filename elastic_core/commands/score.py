@@ -91,7 +91,7 @@ def print_protocol(report: Report, protocol: str, cutoffs: list[int], as_json: b
     if not metrics:
         print_note(f"Under {protocol} the lists are too short for any metric.")
     for metric in metrics:
-        mean, error, low, high = report.interval(protocol, metric)
+        mean, error, low, high = report.mean_interval(protocol, metric)
         if as_json:
             print(json.dumps({"protocol": protocol, "metric": metric, "mean": mean, "low": low, "high": high}))
         else:

@@ -45,7 +45,7 @@ from elastic_core.commands.options import (
     data_settings,
 )
 from elastic_core.commands.run_lookup import find_run, print_note
-from elastic_core.core.batches import ALONE, Alone
+from elastic_core.core.batches import ALONE, SingleProcess
 from elastic_core.core.histories import Dataset
 from elastic_core.data.sources import load
 from elastic_core.errors import Elsewhere, InputError
@@ -69,7 +69,7 @@ def run_command(
     begin_name: Annotated[str, typer.Option("--from", metavar="RUN", help="Begin with the weights of this run.")] = "",
     model: Annotated[
         str,
-        typer.Option(metavar="NAME", show_default=False, help=f"One of {', '.join(models.names())} (default: {DEFAULT})."),
+        typer.Option(metavar="NAME", show_default=False, help=f"One of {', '.join(models.model_names())} (default: {DEFAULT})."),
     ] = "",
     changes: SetOption = None,
     columns: ColumnsOption = "",
@@ -109,24 +109,24 @@ def run_command(
     settings = data_settings(columns, dates, titles, incomplete, ties, baskets, k_core)
     try:
         with _process_group() as ranks, stop_on_signals(signal.SIGINT, signal.SIGTERM) as stop:
-            begin = ranks.together(lambda: find_run(begin_name) if begin_name else None)
-            later = ranks.together(
+            begin = ranks.run_on_each(lambda: find_run(begin_name) if begin_name else None)
+            later = ranks.run_on_each(
                 lambda: budget_settings(minutes if given[:1] != ["SOURCE"] else minutes or MINUTES, clock, device)
             )
             if source:
                 own = [change for change in changes or () if change.startswith("data.")]
-                data = ranks.together(lambda: data_config(source, settings, own))
+                data = ranks.run_on_each(lambda: data_config(source, settings, own))
                 dataset = load_same_data(data, ranks)
-                sized = ranks.together(
+                sized = ranks.run_on_each(
                     lambda: settings_for(model or DEFAULT, dataset, MINUTES, 0, "cpu").override(*changes or ())
                 )
-                config = ranks.together(lambda: sized.replaced(later))
+                config = ranks.run_on_each(lambda: sized.replace_values(later))
             else:
                 more = later | {f"data.{name}": value for name, value in settings.items()}
-                config = ranks.together(lambda: start_config(recipe_name, config_file, begin, model, changes or [], more))
+                config = ranks.run_on_each(lambda: start_config(recipe_name, config_file, begin, model, changes or [], more))
                 dataset = load_same_data(config.data, ranks)
             folder = out or CHECKPOINTS / default_name(source, recipe_name, config_file, begin_name, config.model.name)
-            if begin is not None and not ranks.rank and begin.last("start").get("data_hash") != dataset.hash:
+            if begin is not None and not ranks.rank and begin.last_event("start").get("data_hash") != dataset.hash:
                 print_note(f"Note: {begin.name} learned from other data; where those hold this test's events, the test is none.")
             if ranks is ALONE and config.train.device == "cpu":
                 if threads != "auto":
@@ -146,16 +146,16 @@ def run_command(
         raise typer.Exit(2) from None
 
 
-def _process_group() -> AbstractContextManager[Alone]:
+def _process_group() -> AbstractContextManager[SingleProcess]:
     """The processes that torchrun started, or this one alone."""
     if "RANK" not in os.environ:
         return nullcontext(ALONE)
-    from elastic_core.scale.distributed import joined
+    from elastic_core.scale.distributed import join_processes
 
-    return joined()
+    return join_processes()
 
 
-def load_same_data(config: DataConfig, ranks: Alone) -> Dataset:
+def load_same_data(config: DataConfig, ranks: SingleProcess) -> Dataset:
     """Rank 0 fetches what is not there, the others find it. Raises InputError if they find something else."""
     datasets: list[Dataset] = []
 
@@ -170,8 +170,8 @@ def load_same_data(config: DataConfig, ranks: Alone) -> Dataset:
             raise InputError(f"{datasets[0].label} is not the same to all processes of this training")
         return datasets[0]
 
-    data_hash = ranks.first(read)
-    return ranks.together(same)
+    data_hash = ranks.run_on_first(read)
+    return ranks.run_on_each(same)
 
 
 def budget_settings(minutes: float | None, clock: str, device: str) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def start_config(
         config = recipe(recipe_name, model or DEFAULT)
     else:
         config = begin.config
-    return config.override(*changes).replaced(more)
+    return config.override(*changes).replace_values(more)
 
 
 def read_config(path: Path) -> RunConfig:

@@ -23,11 +23,11 @@ class Places(NamedTuple):
     first: int  # column of the first target of all; 0 without any
     events: int  # events of the whole batch
 
-    def of(self, x: Tensor, columns: int) -> Tensor:
+    def gather_targets(self, x: Tensor, columns: int) -> Tensor:
         """What `x [B, n, …]`, the last n of all `columns`, has at the targets: `[T, …]`."""
         return x.flatten(0, 1).index_select(0, self.rows * x.shape[1] + self.columns - (columns - x.shape[1]))
 
-    def each(self, moved: Callable[[Tensor], Tensor]) -> "Places":
+    def map_tensors(self, moved: Callable[[Tensor], Tensor]) -> "Places":
         return Places(moved(self.rows), moved(self.columns), moved(self.items), self.first, self.events)
 
 
@@ -71,16 +71,16 @@ class Batch:
         return self.real if self.padded else None
 
     def to(self, device: str | torch.device) -> "Batch":
-        return self.moved(lambda x: x.to(device, non_blocking=True))
+        return self.map_tensors(lambda x: x.to(device, non_blocking=True))
 
-    def moved(self, how: Callable[[Tensor], Tensor]) -> "Batch":
-        return replace(self._each(how), counted=None if self.targets is None else self.places.each(how))
+    def map_tensors(self, how: Callable[[Tensor], Tensor]) -> "Batch":
+        return replace(self.map_fields(how), counted=None if self.targets is None else self.places.map_tensors(how))
 
-    def rows(self, chosen: slice | Tensor) -> "Batch":
+    def select_rows(self, chosen: slice | Tensor) -> "Batch":
         """Some of the histories."""
-        return self._each(lambda x: x[chosen])
+        return self.map_fields(lambda x: x[chosen])
 
-    def _each(self, made: Callable[[Tensor], Tensor]) -> "Batch":
+    def map_fields(self, made: Callable[[Tensor], Tensor]) -> "Batch":
         items = made(self.items)
         retrieval = items if self.retrieval_items is self.items else made(self.retrieval_items)
         targets, times = (None if x is None else made(x) for x in (self.targets, self.times))
@@ -142,7 +142,7 @@ def _pad_left(rows: Sequence[np.ndarray], columns: int) -> Tensor:
 # What people have met before: for scorers that add a learned number to it, and for judging what is new.
 
 
-class Met(NamedTuple):
+class SeenItems(NamedTuple):
     """What every row has met: row r of the states the items in `items[row[r]]`, up to column `upto[r]` where that is given."""
 
     items: Tensor  # [B, N] 0 pads; numbers beyond the catalogue are no items
@@ -151,14 +151,14 @@ class Met(NamedTuple):
     counted: bool = False  # whether it matters how often (`weigh_repeats`), or only whether
 
     @classmethod
-    def by(cls, batch: Batch) -> "Met":
+    def from_batch(cls, batch: Batch) -> "SeenItems":
         """What is read of every history, for the state after it."""
         return cls(batch.items, torch.arange(len(batch.items), device=batch.items.device))
 
-    def among(self, n_items: int, part: slice = slice(None)) -> Tensor:
+    def seen_mask(self, n_items: int, part: slice = slice(None)) -> Tensor:
         """How well a row knows an item, float `[M, n_items + 1]`: 0 where it has not met it, 1 where it has met it (once, where
         it is `counted`); column 0 is 0."""
-        items = self.known(n_items, part)
+        items = self.seen_items(n_items, part)
         found = self.weigh(items, n_items + 1)
         found[:, 0] = 0
         return found
@@ -170,7 +170,7 @@ class Met(NamedTuple):
             return found.scatter_(1, columns, 1.0)
         return weigh_repeats(found.scatter_add_(1, columns, torch.ones_like(columns, dtype=found.dtype)))
 
-    def known(self, n_items: int, part: slice = slice(None)) -> Tensor:
+    def seen_items(self, n_items: int, part: slice = slice(None)) -> Tensor:
         """The items `[M, N]` that rows have met, 0 in all other places."""
         items = self.items[self.row[part]]
         if self.upto is not None:
@@ -190,39 +190,39 @@ def weigh_repeats(times: Tensor) -> Tensor:
 T = TypeVar("T")
 
 
-class Alone:
+class SingleProcess:
     """The process of a training that is alone: what several do together (scale/distributed.py), it does."""
 
     rank, count = 0, 1
 
-    def place(self, device: torch.device) -> torch.device:
+    def choose_device(self, device: torch.device) -> torch.device:
         """The device of this process."""
         return device
 
-    def first(self, do: Callable[..., T], *given: Any) -> T:
+    def run_on_first(self, do: Callable[..., T], *given: Any) -> T:
         """What rank 0 does, and nobody else."""
         return do(*given)
 
-    def together(self, do: Callable[[], T]) -> T:
+    def run_on_each(self, do: Callable[[], T]) -> T:
         """What each does for itself."""
         return do()
 
-    def alike(self, do: Callable[[], T]) -> T:
+    def run_alike(self, do: Callable[[], T]) -> T:
         """What follows from the same numbers everywhere."""
         return do()
 
-    def sums(self, numbers: list[float]) -> list[float]:
+    def add_numbers(self, numbers: list[float]) -> list[float]:
         """Of everybody's numbers, one by one."""
         return numbers
 
-    def summed(self, numbers: Tensor) -> Tensor:
+    def add_tensors(self, numbers: Tensor) -> Tensor:
         """The same of numbers on a device, which stay there."""
         return numbers
 
-    def largest(self, number: int) -> int:
+    def find_largest(self, number: int) -> int:
         return number
 
-    def mean(self, x: Tensor) -> Tensor:
+    def batch_mean(self, x: Tensor) -> Tensor:
         """The mean over the rows of the whole batch, of which `x [B, ...]` is this process's share, with its gradient."""
         return x.mean(0)
 
@@ -233,7 +233,7 @@ class Alone:
         """All have what rank 0 has."""
 
     @contextmanager
-    def sharing(self) -> Iterator[None]:
+    def share_loss(self) -> Iterator[None]:
         """Around the loss of a batch of which this process has a share."""
         before = _sharing.set(self)
         try:
@@ -242,18 +242,18 @@ class Alone:
             _sharing.reset(before)
 
 
-ALONE = Alone()
-_sharing: ContextVar[Alone] = ContextVar("sharing", default=ALONE)
+ALONE = SingleProcess()
+_sharing: ContextVar[SingleProcess] = ContextVar("sharing", default=ALONE)
 
 
 def batch_mean(x: Tensor) -> Tensor:
     """The mean over the rows of a step's whole batch, of which `x [B, ...]` is this process's share."""
     if torch.compiler.is_compiling():  # then there is one process (step.py)
         return x.mean(0)
-    return _sharing.get().mean(x)
+    return _sharing.get().batch_mean(x)
 
 
-def one_draw(drawn: Tensor) -> Tensor:
+def same_draw(drawn: Tensor) -> Tensor:
     """What rank 0 drew, for all that share a batch."""
     _sharing.get().even_out([drawn])
     return drawn

@@ -19,7 +19,7 @@ def build(config: ModelConfig, catalog: Catalog | int) -> Recommender:
 
     Raises InputError for an unknown name, listing the known ones, for a model beyond the budget, before it is built, and for one
     that cannot keep or score its items as asked."""
-    known = Catalog.numbered(catalog) if isinstance(catalog, int) else catalog
+    known = Catalog.from_count(catalog) if isinstance(catalog, int) else catalog
     outline(config, known)
     made = model_class(config.name)(config, known)
     if config.output == "own" and made.trained and (made.output is None or made.scorer().table is not made.output.weight):
@@ -31,7 +31,7 @@ def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
     """The model's shapes without its numbers, in milliseconds and no memory; None where only building it could tell.
 
     Raises InputError with the number and the bound if it would hold more than MOST_PARAMETERS."""
-    known = Catalog.numbered(catalog) if isinstance(catalog, int) else catalog
+    known = Catalog.from_count(catalog) if isinstance(catalog, int) else catalog
     kind = model_class(config.name)
     if not kind.objective:
         return None  # it has no weights: what it counts from its data has bounds of its own

@@ -27,7 +27,7 @@ DRAWS = 100
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Listed(NamedTuple):
+class CandidateList(NamedTuple):
     """Items by row, each once; they are what the target is ranked against, or, if `out`, what is left out of all items."""
 
     rows: np.ndarray  # int64 [E]
@@ -36,38 +36,38 @@ class Listed(NamedTuple):
 
 
 class Candidates:
-    """`listed(protocol, users)` names items; `mask(protocol, users)` is the same as bool [users, n_items + 1], of which column 0
-    (padding) is False and the target's value is free."""
+    """`list_candidates(protocol, users)` names items; `candidate_mask(protocol, users)` is the same as bool [users, n_items +
+    1], of which column 0 (padding) is False and the target's value is free."""
 
     def __init__(self, dataset: Dataset, split: Split, seed: int) -> None:
         if split not in ("valid", "test"):
             raise InputError(f"only the splits valid and test have targets, not {split!r}")
         self.items, self.offsets = dataset.histories.items, dataset.histories.offsets
-        self.ends, self.targets = dataset.ends(split), dataset.targets(split)
+        self.ends, self.targets = dataset.split_ends(split), dataset.target_items(split)
         self.columns = dataset.catalog.n_items + 1
         self.seed = seed
         self.counts = target_counts(dataset)
         self.before = np.cumsum(self.counts) - self.counts  # events of all lower items
 
-    def listed(self, protocol: str, users: np.ndarray) -> Listed:
+    def list_candidates(self, protocol: str, users: np.ndarray) -> CandidateList:
         """The candidates of these users under a protocol. Raises InputError for an unknown one."""
         if protocol not in PROTOCOLS:
             raise InputError(f"unknown protocol {protocol!r}; known are {', '.join(PROTOCOLS)}")
         if protocol == "pop100":
-            return self._popular(users)
+            return self._draw_by_popularity(users)
         if protocol == "uniform100":
-            return self._uniform(users)
-        rows, items = self._met(users, self.ends[users]) if protocol == "full" else (np.empty(0, np.int64),) * 2
-        return Listed(rows, items, True)
+            return self._draw_unseen(users)
+        rows, items = self._seen_pairs(users, self.ends[users]) if protocol == "full" else (np.empty(0, np.int64),) * 2
+        return CandidateList(rows, items, True)
 
-    def mask(self, protocol: str, users: np.ndarray) -> Tensor:
-        rows, items, out = self.listed(protocol, users)
+    def candidate_mask(self, protocol: str, users: np.ndarray) -> Tensor:
+        rows, items, out = self.list_candidates(protocol, users)
         mask = np.full((len(users), self.columns), out)
         mask[rows, items] = not out
         mask[:, 0] = False
         return torch.from_numpy(mask)
 
-    def _met(self, users: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _seen_pairs(self, users: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Row and item, each pair once and in order, of the events at the positions offsets[user] … end - 1."""
         starts = self.offsets[users]
         lengths = ends - starts
@@ -76,24 +76,24 @@ class Candidates:
         key = np.unique(rows * self.columns + self.items[np.arange(len(rows)) + skipped])
         return key // self.columns, key % self.columns
 
-    def _popular(self, users: np.ndarray) -> Listed:
+    def _draw_by_popularity(self, users: np.ndarray) -> CandidateList:
         """Inverse of the cumulative counts from which the target's own stretch is cut out."""
         targets = self.targets[users][:, None]
         left = self.counts.sum() - self.counts[targets]
         if not left.all():
             raise InputError("pop100 needs at least two items that are targets")
-        event = (uniforms(self.seed, 1, users, DRAWS) * left).astype(np.int64)
+        event = (uniform_numbers(self.seed, 1, users, DRAWS) * left).astype(np.int64)
         event += np.where(event >= self.before[targets], self.counts[targets], 0)
         drawn = np.searchsorted(self.before, event, side="right") - 1
         key = np.unique(np.arange(len(users))[:, None] * self.columns + drawn)
-        return Listed(key // self.columns, key % self.columns, False)
+        return CandidateList(key // self.columns, key % self.columns, False)
 
-    def _uniform(self, users: np.ndarray) -> Listed:
+    def _draw_unseen(self, users: np.ndarray) -> CandidateList:
         """Floyd's sampling of 100 different places among the m unseen items, for all users at once."""
-        met, items = self._met(users, self.offsets[users + 1])
+        met, items = self._seen_pairs(users, self.offsets[users + 1])
         have = np.bincount(met, minlength=len(users))
         m = self.columns - 1 - have
-        chance = uniforms(self.seed, 2, users, DRAWS)
+        chance = uniform_numbers(self.seed, 2, users, DRAWS)
         chosen = np.full((len(users), DRAWS), -1)
         for i in range(DRAWS):
             last = m - DRAWS + i  # negative while fewer than 100 are unseen: nothing to draw yet
@@ -105,7 +105,7 @@ class Candidates:
         # of the unseen items, the one at a place lies behind as many seen ones as have no more unseen ones than that below them
         below = met * self.columns + items - 1 - (np.arange(len(met)) - firsts[met])
         behind = np.searchsorted(below, rows * self.columns + place, side="right") - firsts[rows]
-        return Listed(rows, place + 1 + behind, False)
+        return CandidateList(rows, place + 1 + behind, False)
 
 
 def target_counts(dataset: Dataset) -> np.ndarray:
@@ -115,17 +115,17 @@ def target_counts(dataset: Dataset) -> np.ndarray:
     return dataset.all_counts() - firsts
 
 
-def uniforms(seed: int, stream: int, users: np.ndarray, draws: int) -> np.ndarray:
+def uniform_numbers(seed: int, stream: int, users: np.ndarray, draws: int) -> np.ndarray:
     """float64 [users, draws] in [0, 1): SplitMix64, started for each user from (seed, stream, user)."""
     state = np.array([seed], dtype=np.int64).astype(np.uint64)
     for part in (np.array([stream]), users):
-        state = _mix(state + GOLDEN) + part.astype(np.uint64)
-    state = _mix(state + GOLDEN)
+        state = _mix_bits(state + GOLDEN) + part.astype(np.uint64)
+    state = _mix_bits(state + GOLDEN)
     steps = np.arange(1, draws + 1, dtype=np.uint64) * GOLDEN
-    return (_mix(state[:, None] + steps) >> np.uint64(11)) * 2.0**-53
+    return (_mix_bits(state[:, None] + steps) >> np.uint64(11)) * 2.0**-53
 
 
-def _mix(x: np.ndarray) -> np.ndarray:
+def _mix_bits(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

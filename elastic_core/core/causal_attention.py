@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from elastic_core.core.fused_ops import noise
+from elastic_core.core.fused_ops import dropout_factors
 
 ROWS = 72  # of a stretch: fewer leave out more, and products of them are slower
 CACHE = 1 << 17  # numbers of scores that are worked on together
@@ -22,21 +22,21 @@ CACHE = 1 << 17  # numbers of scores that are worked on together
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor, p: float) -> Tensor:
     """dropout(softmax(q kᵀ / √e, earlier and own columns only)) v, all `[B, H, N, e]`; p the probability to be dropped."""
-    read: Tensor = _Stretches.apply(*(x.flatten(0, 1) for x in (q, k, v)), p)
+    read: Tensor = _ChunkedAttention.apply(*(x.flatten(0, 1) for x in (q, k, v)), p)
     return read.unflatten(0, q.shape[:2])
 
 
-class _Stretches(torch.autograd.Function):
+class _ChunkedAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, p: float) -> Tensor:
         read, scale, kept = torch.empty_like(q), 1 / math.sqrt(q.shape[-1]), []
         later = torch.full((ROWS, ROWS), -torch.inf, dtype=q.dtype).triu(1)
-        for people, rows, before in _stretches(q):
+        for people, rows, before in _chunk_ranges(q):
             scores = torch.baddbmm(later[:1, :1], q[people, rows], k[people, before].mT, beta=0, alpha=scale)
             n = scores.shape[1]
             scores[:, :, -n:] += later[:n, :n]
             w = torch.softmax(scores, -1, out=scores)
-            m = noise(w, p)
+            m = dropout_factors(w, p)
             read[people, rows] = torch.bmm(w if m is None else w * m, v[people, before])
             kept.append((w, m))
         ctx.save_for_backward(q, k, v)
@@ -48,7 +48,7 @@ class _Stretches(torch.autograd.Function):
         q, k, v = ctx.saved_tensors
         (every,) = gradients
         d_q, d_k, d_v, scale = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v), 1 / math.sqrt(q.shape[-1])
-        for (people, rows, before), (w, m) in zip(_stretches(q), ctx.kept, strict=True):
+        for (people, rows, before), (w, m) in zip(_chunk_ranges(q), ctx.kept, strict=True):
             o, own = every[people, rows], q[people, rows]
             more = float(rows.stop < q.shape[1])  # the last rows come first and read all columns: nothing is there yet
             d_v[people, before].baddbmm_((w if m is None else w * m).mT, o, beta=more)
@@ -61,7 +61,7 @@ class _Stretches(torch.autograd.Function):
         return d_q, d_k, d_v, None
 
 
-def _stretches(q: Tensor) -> Iterator[tuple[slice, slice, slice]]:
+def _chunk_ranges(q: Tensor) -> Iterator[tuple[slice, slice, slice]]:
     """People, rows, and the columns that these may read."""
     many, n = q.shape[:2]
     some = max(1, CACHE // (min(ROWS, n) * n))

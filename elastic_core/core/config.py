@@ -71,7 +71,7 @@ Weight = Annotated[float, Within(0, 1_000)]  # of a loss beside the main one
 ConvWidth = Annotated[int, Within(0, 1_024)]  # events that a convolution goes over; 0: none
 
 
-class Named(Bounded):
+class ConfigFamily(Bounded):
     """A family of settings classes, each registered under its name by being defined."""
 
     name: ClassVar[str] = ""
@@ -82,7 +82,7 @@ class Named(Bounded):
         super().__init_subclass__(**kwargs)
         cls.label = label or cls.label
         if not name:  # the head of a family, or what some of it share
-            if Named in cls.__bases__:
+            if ConfigFamily in cls.__bases__:
                 cls.known = Registry(cls.section, MODEL_MODULES if cls.section == "model" else OBJECTIVE_MODULES)
             return
         home = cls.known.modules.get(name, cls.__module__)  # one of its own package may be on its way there
@@ -95,7 +95,7 @@ class Named(Bounded):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig(Named):
+class ModelConfig(ConfigFamily):
     """Settings that every model has. `length` is the number of events read (N), `width` is d."""
 
     section: ClassVar[str] = "model"
@@ -115,7 +115,7 @@ class ModelConfig(Named):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectiveConfig(Named):
+class ObjectiveConfig(ConfigFamily):
     """Settings that every objective has: the softmax over all items, or over shared negatives with log-Q correction."""
 
     section: ClassVar[str] = "objective"

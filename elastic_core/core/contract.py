@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.batches import Batch, Met, Places, batch_mean
+from elastic_core.core.batches import Batch, Places, SeenItems, batch_mean
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.core.layers import EventEmbedding, item_table
@@ -30,12 +30,12 @@ class VoteTally(NamedTuple):
     votes: Tensor
     mean_vote_share: Tensor | None = None  # every expert's part of everybody's votes, [K]
 
-    def total(self, size: int) -> Tensor:
+    def total_shares(self, size: int) -> Tensor:
         """Every expert's part of all votes, `[B, size]`."""
         votes = self.votes.flatten(1)
         return votes.new_zeros(len(votes), size).scatter_add(1, self.experts.flatten(1), votes)
 
-    def excess(self, votes: Tensor) -> Tensor:
+    def excess_shares(self, votes: Tensor) -> Tensor:
         """By how much `votes [B, K]` exceed everybody's: what experts are chosen by."""
         return votes if self.mean_vote_share is None else excess_votes(votes, self.mean_vote_share)
 
@@ -62,16 +62,16 @@ class Retrieved(NamedTuple):
     @property
     def votes(self) -> Tensor | None:
         """Every expert's part of all votes `[B, K]`, where events elect the experts: for memories small enough to be drawn."""
-        return None if self.ballots is None else self.ballots.total(self.halves.shape[-1] ** 2)
+        return None if self.ballots is None else self.ballots.total_shares(self.halves.shape[-1] ** 2)
 
     @property
-    def every(self) -> Tensor:
+    def all_scores(self) -> Tensor:
         """Every expert's score `[B, K]`, what it is chosen by: the sum of its halves, or how much its votes exceed the usual."""
         if self.ballots is not None:
-            return self.ballots.excess(self.ballots.total(self.halves.shape[-1] ** 2))
+            return self.ballots.excess_shares(self.ballots.total_shares(self.halves.shape[-1] ** 2))
         return (self.halves[:, 0, :, None] + self.halves[:, 1, None, :]).flatten(1)
 
-    def keep(self, ranks: Tensor) -> "Retrieved":
+    def select_ranks(self, ranks: Tensor) -> "Retrieved":
         """Only the experts at these ranks, `[r]` for all or `[B, r]`, for what-if questions."""
         rows = torch.arange(len(self.experts))[:, None]
         names = ("interests", "experts", "scores", "gates", "turned")
@@ -112,19 +112,19 @@ class Encoded(NamedTuple):
     auxiliary: Mapping[str, Tensor] = {}
     summed: Mapping[str, Tensor] = {}
 
-    def of(self, places: Places, columns: int) -> Tensor | Mixture:
+    def gather_targets(self, places: Places, columns: int) -> Tensor | Mixture:
         """The states of the targets of a batch of so many columns."""
-        return self.states if isinstance(self.states, Mixture) else places.of(self.states, columns)
+        return self.states if isinstance(self.states, Mixture) else places.gather_targets(self.states, columns)
 
 
-class Pairs(Protocol):
+class PairwiseScorer(Protocol):
     """Logits that are no inner products with a table: a state and an item are looked at together."""
 
-    def among(self, states: Tensor, items: Tensor) -> Tensor:
+    def score_items(self, states: Tensor, items: Tensor) -> Tensor:
         """States `[M, D]`, each against the same items `[C]` → `[M, C]`."""
         ...
 
-    def at(self, states: Tensor, items: Tensor) -> Tensor:
+    def score_own_item(self, states: Tensor, items: Tensor) -> Tensor:
         """Every state against its own item: `[M, D]`, `[M]` → `[M]`."""
         ...
 
@@ -142,31 +142,31 @@ class Scorer(NamedTuple):
     parts: int = 0  # 0: a state is one vector
     repeat_bias: Tensor | None = None  # what having been met adds to every logit (`ModelConfig.repeat_bias`), a number
     repeat_counts: bool = False  # … more for each time (`ModelConfig.repeat_counts`)
-    pairs: Pairs | None = None  # without `parts`
+    pairs: PairwiseScorer | None = None  # without `parts`
 
     @classmethod
-    def over(cls, items: Any, repeat_bias: Tensor | None = None, repeat_counts: bool = False) -> Self:
+    def from_table(cls, items: Any, repeat_bias: Tensor | None = None, repeat_counts: bool = False) -> Self:
         """Scores by an item table, however it is kept."""
         return cls(items.weight, repeat_bias=repeat_bias, repeat_counts=repeat_counts)
 
-    def rows(self, items: Tensor) -> Tensor:
+    def item_rows(self, items: Tensor) -> Tensor:
         """Items `[...]` → their rows of the table `[..., d]`."""
         return functional.embedding(items, self.table)
 
-    def __call__(self, states: Tensor, met: Met | None = None) -> Tensor:
+    def __call__(self, states: Tensor, met: SeenItems | None = None) -> Tensor:
         """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
         items are scored as if all were new."""
         extra = None
         if met is not None and self.repeat_bias is not None:
-            extra = self.repeat_bias * met._replace(counted=self.repeat_counts).among(self.table.shape[0] - 1)
+            extra = self.repeat_bias * met._replace(counted=self.repeat_counts).seen_mask(self.table.shape[0] - 1)
         if not self.parts:
             return self.logits(states) if extra is None else self.logits(states) + extra
-        vectors, shares = self.split(states)
+        vectors, shares = self.split_mixture(states)
         logits = self.logits(vectors) if extra is None else self.logits(vectors) + extra.unsqueeze(-2)
         mixed = (logits[..., 1:].log_softmax(-1) + shares.unsqueeze(-1)).logsumexp(-2)
         return functional.pad(mixed, (1, 0), value=-torch.inf)
 
-    def split(self, states: Tensor | Mixture) -> tuple[Tensor, Tensor]:
+    def split_mixture(self, states: Tensor | Mixture) -> tuple[Tensor, Tensor]:
         """States `[..., D]` → vectors `[..., P, d]` and the logarithms of their shares `[..., P]`; P is 1 without `parts`."""
         if isinstance(states, Mixture):
             return states
@@ -177,20 +177,20 @@ class Scorer(NamedTuple):
     def logits(self, vectors: Tensor) -> Tensor:
         """Vectors `[..., d]` against every item → `[..., n_items + 1]`."""
         if self.pairs is not None:
-            return self.among(vectors, torch.arange(len(self.table), device=vectors.device))
+            return self.score_items(vectors, torch.arange(len(self.table), device=vectors.device))
         return functional.linear(vectors, self.table, self.bias)
 
-    def among(self, vectors: Tensor, items: Tensor) -> Tensor:
+    def score_items(self, vectors: Tensor, items: Tensor) -> Tensor:
         """Vectors `[..., d]` against some items `[M]` → logits `[..., M]`."""
         if self.pairs is not None:
-            return self.pairs.among(vectors.flatten(0, -2), items).view(*vectors.shape[:-1], -1)
-        return functional.linear(vectors, self.rows(items), None if self.bias is None else self.bias[items])
+            return self.pairs.score_items(vectors.flatten(0, -2), items).view(*vectors.shape[:-1], -1)
+        return functional.linear(vectors, self.item_rows(items), None if self.bias is None else self.bias[items])
 
-    def at(self, vectors: Tensor, items: Tensor) -> Tensor:
+    def score_own_item(self, vectors: Tensor, items: Tensor) -> Tensor:
         """Every vector against its own item: `[..., P, d]`, `[...]` → logits `[..., P]`."""
         if self.pairs is not None:
-            return self.pairs.at(vectors.flatten(0, -2), items.flatten()).view(*items.shape, 1)
-        logits = (vectors * self.rows(items).unsqueeze(-2)).sum(-1)
+            return self.pairs.score_own_item(vectors.flatten(0, -2), items.flatten()).view(*items.shape, 1)
+        logits = (vectors * self.item_rows(items).unsqueeze(-2)).sum(-1)
         return logits if self.bias is None else logits + self.bias[items].unsqueeze(-1)
 
 
@@ -221,9 +221,9 @@ class Recommender(nn.Module):
     causal: bool = False  # the state at t depends on the events up to t (and on what `Batch.retrieval_items` holds) only
     reads_times: bool = False  # reads `Batch.times`: it is not trained on data without; a batch without is read as usual ones
     masks: bool = False  # has an input (item n_items + 1) that asks for an event: the next one is asked with it
-    retrieves: bool = False  # has an interest memory, and reads `Batch.retrieval_items`: see `Retrieves`
-    traces: bool = False  # can say how it read a history: see `Traces`
-    streams: bool = False  # what is kept of people takes one event at a time and equals a batch pass: see `Streams`
+    retrieves: bool = False  # has an interest memory, and reads `Batch.retrieval_items`: see `RetrievingModel`
+    traces: bool = False  # can say how it read a history: see `TracingModel`
+    streams: bool = False  # what is kept of people takes one event at a time and equals a batch pass: see `StreamingModel`
     events: EventEmbedding
 
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
@@ -245,7 +245,7 @@ class Recommender(nn.Module):
         """The state `[B, d]` that scores the next item; may skip what the last position does not need."""
         raise TypeError(f"{self.config.name} has no states")
 
-    def asked(self, batch: Batch) -> Batch:
+    def prediction_batch(self, batch: Batch) -> Batch:
         """The batch whose last column `forward` scores the next item from; a model that `masks` puts the mask there."""
         return batch
 
@@ -254,7 +254,7 @@ class Recommender(nn.Module):
 
         Composed tables are composed here, with gradient."""
         items = self.events.items if self.output is None else self.output
-        found = Scorer.over(items, self.repeat_bias, self.config.repeat_counts)
+        found = Scorer.from_table(items, self.repeat_bias, self.config.repeat_counts)
         masks = len(found.table) - self.n_items - 1
         return found._replace(table=found.table[:-masks]) if masks else found
 
@@ -263,23 +263,23 @@ class Recommender(nn.Module):
         """For the scorer. Logits must be able to move by many nats while weights move by thousandths."""
         return None if self.repeat_weight is None else REACH * self.repeat_weight
 
-    def reading(self) -> tuple[Judge, Scorer]:
+    def prepare_states(self) -> tuple[Judge, Scorer]:
         """For a series of judgements: does once what each of them would repeat, and returns what gives the states `[B, D]` that
         score the next item, and their scorer."""
         return self.last_state, self.scorer()
 
-    def prepare(self) -> Judge:
+    def prepare_scores(self) -> Judge:
         """The same, as what gives `[B, n_items + 1]`."""
         if not self.trained:
             return self.score
-        state, scorer = self.reading()
-        return lambda batch: scorer(state(batch), Met.by(batch))
+        state, scorer = self.prepare_states()
+        return lambda batch: scorer(state(batch), SeenItems.from_batch(batch))
 
     def score(self, batch: Batch) -> Tensor:
         """Scores of every item as the next one, `[B, n_items + 1]`."""
         if not self.trained:
             raise TypeError(f"{self.config.name} neither learns nor scores")
-        return self.prepare()(batch)
+        return self.prepare_scores()(batch)
 
     def auxiliary_weights(self) -> dict[str, float]:
         """The weight of every auxiliary loss by its name, from the model's own settings."""
@@ -289,12 +289,12 @@ class Recommender(nn.Module):
         """What the optimiser is given; a group may bring its own options."""
         return [{"params": list(self.parameters())}]
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         """About how many numbers a layer keeps of one of `columns` events for the backward pass, from above: what a training
         is priced with before its first step (scale/budget.py): blocks, and the scores and weights of every pair, N x N."""
-        return self.kept_by_blocks() + 3 * self.config.heads * columns
+        return self.saved_by_blocks() + 3 * self.config.heads * columns
 
-    def kept_by_blocks(self) -> int:
+    def saved_by_blocks(self) -> int:
         """The same without the pairs. Counted over the models of this package: 15 to 25 d."""
         return (16 + 4 * getattr(self.config, "expansion", 1)) * self.config.width
 
@@ -308,7 +308,7 @@ class Recommender(nn.Module):
 # --- what only some can do; a class that can may still say no for a setting, so ask `can_…` -----------------------------
 
 
-class Retrieves(Recommender):
+class RetrievingModel(Recommender):
     """Has a memory of `n_experts` experts that it retrieves from."""
 
     n_experts: int = 0
@@ -325,22 +325,22 @@ class Retrieves(Recommender):
         """The experts `[K, d]` of the (first) memory."""
         raise NotImplementedError
 
-    def experts_at(self, experts: Tensor) -> Tensor:
+    def select_experts(self, experts: Tensor) -> Tensor:
         """Some of them: numbers `[...]` → `[..., d]`, at no more cost than these."""
         return self.expert_values()[experts]
 
-    def stands_for(self, experts: Tensor) -> Tensor | None:
+    def item_log_probabilities(self, experts: Tensor) -> Tensor | None:
         """What these experts `[E]` would suggest by themselves: log-probabilities `[E, n_items + 1]`, column 0 means nothing.
 
         None where no loss asks experts to stand for items."""
         return None
 
-    def attribute(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> "Attribution":
+    def attribute_items(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> "Attribution":
         """Which experts suggest `items [B, M]` as the next ones. Raises InputError where the model's experts do not predict."""
         raise InputError(f"{self.config.name} mixes its experts into one vector, so no expert suggests an item by itself")
 
 
-class Streams(Recommender):
+class StreamingModel(Recommender):
     """Can be followed event by event (core/stream.py)."""
 
     def open_stream(self, room: int) -> Any:
@@ -356,20 +356,20 @@ class Trace(NamedTuple):
     strength: Tensor | None = None  # [B, k, N] how strongly each event was written to each interest, where it is written once
 
     @property
-    def taken(self) -> Tensor:
+    def slot_weights(self) -> Tensor:
         """How much of every event each interest took, `[B, k, N]`: as it was written, or as the first layer reads it."""
         return self.reading[0].mean(1) if self.strength is None else self.strength
 
 
-class Traces(Recommender):
+class TracingModel(Recommender):
     """Can say how it read a history."""
 
-    def trace(self, batch: Batch) -> Trace:
+    def trace_reading(self, batch: Batch) -> Trace:
         raise NotImplementedError
 
-    def taken(self, batch: Batch, found: Retrieved) -> Tensor:
-        """`trace(batch).taken` alone, for what `retrieve(batch)` found: several times cheaper without the rest."""
-        return self.trace(batch).taken
+    def slot_weights(self, batch: Batch, found: Retrieved) -> Tensor:
+        """`trace_reading(batch).slot_weights` alone, for what `retrieve(batch)` found: several times cheaper without the rest."""
+        return self.trace_reading(batch).slot_weights
 
 
 class Attribution(NamedTuple):
@@ -382,7 +382,7 @@ class Attribution(NamedTuple):
 
 # a new one is one file in `peers/`, or in a folder of your own (plugins.py)
 MODELS: Registry[type[Recommender]] = Registry("model", MODEL_MODULES)
-register, model_class = MODELS.register, MODELS.named
+register, model_class = MODELS.register, MODELS.find_class
 
 
 def check_data(model: Recommender, dataset: Dataset) -> None:
@@ -391,23 +391,23 @@ def check_data(model: Recommender, dataset: Dataset) -> None:
         raise InputError(f"{model.config.name} reads when events happened, and {dataset.label} has no times")
 
 
-def can_retrieve(model: Recommender) -> TypeGuard[Retrieves]:
-    return isinstance(model, Retrieves) and model.retrieves
+def can_retrieve(model: Recommender) -> TypeGuard[RetrievingModel]:
+    return isinstance(model, RetrievingModel) and model.retrieves
 
 
-def memory_of(model: Recommender) -> Retrieves:
+def as_retrieving_model(model: Recommender) -> RetrievingModel:
     """The model as one that retrieves. Raises InputError if it has no memory."""
     if not can_retrieve(model):
         raise InputError(f"{model.config.name} in this configuration has no interest memory")
     return model
 
 
-def tracing(model: Recommender) -> Traces:
+def as_tracing_model(model: Recommender) -> TracingModel:
     """The model as one that can say how it read. Raises InputError if it cannot."""
-    if not isinstance(model, Traces) or not model.traces:
+    if not isinstance(model, TracingModel) or not model.traces:
         raise InputError(f"{model.config.name} does not say how it read a history")
     return model
 
 
-def can_stream(model: Recommender) -> TypeGuard[Streams]:
-    return isinstance(model, Streams) and model.streams
+def can_stream(model: Recommender) -> TypeGuard[StreamingModel]:
+    return isinstance(model, StreamingModel) and model.streams

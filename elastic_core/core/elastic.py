@@ -40,10 +40,10 @@ from elastic_core.core.contract import (
     Edit,
     Encoded,
     Retrieved,
-    Retrieves,
-    Streams,
+    RetrievingModel,
+    StreamingModel,
     Trace,
-    Traces,
+    TracingModel,
     Variant,
     balance_penalty,
     register,
@@ -51,7 +51,7 @@ from elastic_core.core.contract import (
 from elastic_core.core.dispatch import CausalDispatcher, SelfAttentionLayer, TwoWayDispatcher
 from elastic_core.core.elastic_stream import ElasticStream
 from elastic_core.core.histories import Catalog
-from elastic_core.core.layers import Attention, EventEmbedding, Whitening, linear, masked, pad_front, without_autocast
+from elastic_core.core.layers import Attention, EventEmbedding, Whitening, linear, pad_front, without_autocast, zero_padding
 from elastic_core.errors import InputError
 
 # --- settings: of every model with an interest memory, and ELASTIC's own ---------------------------------------------
@@ -97,7 +97,7 @@ class PoolingLevel(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor | None]:
         x, real = pad_front(x, real, self.stride)
-        pooled = linear(masked(x, real).unflatten(1, (-1, self.stride)).flatten(2), self.project.weight, self.project.bias)
+        pooled = linear(zero_padding(x, real).unflatten(1, (-1, self.stride)).flatten(2), self.project.weight, self.project.bias)
         if real is not None:
             counts = real.unflatten(1, (-1, self.stride)).sum(-1, keepdim=True)
             pooled, real = pooled * (self.stride / counts.clamp_min(1)), counts.squeeze(-1) > 0
@@ -136,13 +136,13 @@ class MeanQuery(nn.Module):
     """Table 3's "w/o Query Net": the average of the real events, `[B, d]`."""
 
     def forward(self, x: Tensor, real: Tensor | None) -> Tensor:
-        return x.mean(1) if real is None else masked(x, real).sum(1) / real.sum(1, keepdim=True).clamp_min(1)
+        return x.mean(1) if real is None else zero_padding(x, real).sum(1) / real.sum(1, keepdim=True).clamp_min(1)
 
 
 # --- product keys (Eq. 6-7; Lample et al. 2019) ----------------------------------------------------------------------
 
 
-class Keys(NamedTuple):
+class BestKeys(NamedTuple):
     """The k best keys of each query, best first: their number `row · n_subkeys + column` and score, both `[B, k]`."""
 
     indices: Tensor
@@ -162,8 +162,9 @@ def _ranks_on(k: int, n_subkeys: int, device: torch.device) -> Tensor:
         return torch.tensor(candidate_ranks.__wrapped__(k, n_subkeys), device=device)
 
 
-def top_pairs(halves: Tensor, k: int) -> Keys:
-    """Return the k best sums of half scores `[B, 2, n_subkeys]`, exactly: equals `exhaustive` up to the order of equal scores."""
+def top_pairs(halves: Tensor, k: int) -> BestKeys:
+    """Return the k best sums of half scores `[B, 2, n_subkeys]`, exactly: equals `search_exhaustively` up to the order of equal
+    scores."""
     n_subkeys = halves.shape[-1]
     if not 1 <= k <= n_subkeys * n_subkeys:
         raise InputError(f"k must lie in 1 … n_subkeys² = {n_subkeys * n_subkeys}, not {k}")
@@ -172,13 +173,13 @@ def top_pairs(halves: Tensor, k: int) -> Keys:
     sums = best[:, 0, ranks[:, 0]] + best[:, 1, ranks[:, 1]]
     scores, winners = sums.topk(k, dim=-1)
     rows, columns = (where[:, half].gather(1, ranks[winners, half]) for half in (0, 1))
-    return Keys(rows * n_subkeys + columns, scores)
+    return BestKeys(rows * n_subkeys + columns, scores)
 
 
-def exhaustive(halves: Tensor, k: int) -> Keys:
+def search_exhaustively(halves: Tensor, k: int) -> BestKeys:
     """Return the same from all n_subkeys² sums: what product keys avoid, and what they must equal."""
     scores, indices = (halves[:, 0, :, None] + halves[:, 1, None, :]).flatten(1).topk(k, dim=-1)
-    return Keys(indices, scores)
+    return BestKeys(indices, scores)
 
 
 class ProductKeys(nn.Module):
@@ -206,7 +207,7 @@ class ProductKeys(nn.Module):
 # --- the interest memory (Eq. 5, Algorithm 1) ------------------------------------------------------------------------
 
 
-def gate(scores: Tensor, kind: str) -> Tensor:
+def gate_weights(scores: Tensor, kind: str) -> Tensor:
     """Return `softmax` of scores `[B, k]` times k (so that the mean stays 1), or ones for `none`: Algorithm 1 drops the scores
     after the search, so no gradient could ever reach sub-keys and query network."""
     return scores.softmax(-1) * scores.shape[-1] if kind == "softmax" else torch.ones_like(scores)
@@ -214,8 +215,8 @@ def gate(scores: Tensor, kind: str) -> Tensor:
 
 class InterestMemory(nn.Module):
     """K = n_subkeys² experts of width d behind product keys. Subclasses say what a history asks: `forward` takes its content
-    `[B, N, d]`, its mask and, where equal items have equal content, the items `[B, N]` to `Retrieved`; `asked` gives the queries
-    `[M, d]`."""
+    `[B, N, d]`, its mask and, where equal items have equal content, the items `[B, N]` to `Retrieved`; `event_queries` gives the
+    queries `[M, d]`."""
 
     def __init__(self, config: MemoryConfig, norm: str, gate: str) -> None:
         super().__init__()
@@ -226,7 +227,7 @@ class InterestMemory(nn.Module):
         self.values = nn.Embedding(size, width)
         nn.init.normal_(self.values.weight, std=width**-0.5)
 
-    def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
+    def event_queries(self, x: Tensor, real: Tensor | None) -> Tensor:
         raise NotImplementedError
 
     @torch.no_grad()
@@ -234,7 +235,7 @@ class InterestMemory(nn.Module):
         """Tell the whitening what these histories ask; at rate 1 it forgets all earlier ones."""
         if isinstance(self.norm, Whitening):
             with without_autocast(x.device.type):  # a covariance of rounded queries is one of the rounding
-                self.norm.learn(self.asked(x.to(self.values.weight.dtype), real), rate)
+                self.norm.update_statistics(self.event_queries(x.to(self.values.weight.dtype), real), rate)
 
 
 class QueriedMemory(InterestMemory):
@@ -255,10 +256,10 @@ class QueriedMemory(InterestMemory):
             query = self.norm(pooled)
             halves = self.keys(query)
             experts, scores = top_pairs(halves, self.k)
-            gates = gate(scores, self.kind)
+            gates = gate_weights(scores, self.kind)
             return Retrieved(self.values(experts) * gates.unsqueeze(-1), experts, scores, gates, halves, query, pooled)
 
-    def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
+    def event_queries(self, x: Tensor, real: Tensor | None) -> Tensor:
         return self.query_network(x, real)
 
 
@@ -278,14 +279,14 @@ class SharedInterests(nn.Module):
 # --- what models with an interest memory share: what its experts are, and what they stand for ------------------------
 
 
-def interest_memory(config: MemoryConfig, norm: str = "whiten", gate: str = "softmax") -> InterestMemory | SharedInterests:
+def make_interest_memory(config: MemoryConfig, norm: str = "whiten", gate: str = "softmax") -> InterestMemory | SharedInterests:
     """Return one memory, as the settings ask for it."""
     if config.memory == "none":
         return SharedInterests(config.width, config.k)
     return QueriedMemory(config, norm, gate)
 
 
-class WithMemory(Retrieves):
+class WithMemory(RetrievingModel):
     """Its experts are those of `memories[0]`."""
 
     config: MemoryConfig
@@ -296,18 +297,18 @@ class WithMemory(Retrieves):
         memory = self.memories[0]
         return memory.values.weight if isinstance(memory, InterestMemory) else torch.zeros(0, self.config.width)
 
-    def experts_at(self, experts: Tensor) -> Tensor:
+    def select_experts(self, experts: Tensor) -> Tensor:
         memory = self.memories[0]
         return memory.values(experts) if isinstance(memory, InterestMemory) else self.expert_values()[experts]
 
-    def kept_per_event(self, columns: int) -> int:
-        return self.kept_by_blocks() + self.config.heads * 34 * (self.config.width + self.config.k)
+    def saved_per_event(self, columns: int) -> int:
+        return self.saved_by_blocks() + self.config.heads * 34 * (self.config.width + self.config.k)
 
 
 # --- the model -------------------------------------------------------------------------------------------------------
 
 
-def layer_of(config: ElasticConfig) -> nn.Module:
+def make_layer(config: ElasticConfig) -> nn.Module:
     """Return one layer, as the settings ask for it."""
     shape = config.width, config.heads, config.dropout
     if config.dispatch == "none":
@@ -316,7 +317,7 @@ def layer_of(config: ElasticConfig) -> nn.Module:
 
 
 @register(ElasticConfig)
-class Elastic(WithMemory, Streams, Traces):
+class Elastic(WithMemory, StreamingModel, TracingModel):
     """See the module's table. `edit` arguments change what was retrieved before it is used, for what-if questions."""
 
     objective = "window"
@@ -351,11 +352,11 @@ class Elastic(WithMemory, Streams, Traces):
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout)
         memories = config.layers if config.memory == "per-layer" else 1
         self.memories = nn.ModuleList(self.make_memory() for _ in range(memories))
-        self.layers = nn.ModuleList(layer_of(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(make_layer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
     def make_memory(self) -> InterestMemory | SharedInterests:
-        return interest_memory(self.config, self.config.query_norm, self.config.gate)
+        return make_interest_memory(self.config, self.config.query_norm, self.config.gate)
 
     def forward(self, batch: Batch) -> Encoded:
         x, retrieved = self._encode(batch, last=batch.target_columns)
@@ -368,10 +369,12 @@ class Elastic(WithMemory, Streams, Traces):
         """More losses, summed over the targets: the paper has none."""
         return {}
 
-    def _asking(self, batch: Batch) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        return self.events.content(batch.retrieval_items), batch.retrieval_items > 0, batch.retrieval_items
+    def _memory_input(self, batch: Batch) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        return self.events.embed_items(batch.retrieval_items), batch.retrieval_items > 0, batch.retrieval_items
 
-    def _retrieve(self, i: int, x: Tensor, real: Tensor | None, items: Tensor | None, edit: Edit | None = None) -> Retrieved:
+    def _retrieve_for_layer(
+        self, i: int, x: Tensor, real: Tensor | None, items: Tensor | None, edit: Edit | None = None
+    ) -> Retrieved:
         found: Retrieved = self.memories[i](x, real, items)
         found = edit(found) if edit else found
         if found.turned is None:
@@ -382,18 +385,18 @@ class Elastic(WithMemory, Streams, Traces):
         self, batch: Batch, last: int = 0, edit: Edit | None = None, seen: list[Any] | None = None
     ) -> tuple[Tensor, list[Retrieved]]:
         """The events after all layers, or the `last` of them, and every retrieval; to `seen`, each layer tells how it reads."""
-        content, real = self.events.content(batch.items), batch.mask
-        x = self.events.place(content, real)
-        asked = (content, real, batch.items) if batch.retrieval_items is batch.items else self._asking(batch)
-        retrieved = [self._retrieve(0, *asked, edit)]
+        content, real = self.events.embed_items(batch.items), batch.mask
+        x = self.events.add_positions(content, real)
+        asked = (content, real, batch.items) if batch.retrieval_items is batch.items else self._memory_input(batch)
+        retrieved = [self._retrieve_for_layer(0, *asked, edit)]
         p = retrieved[0].interests
         for i, layer in enumerate(self.layers):
             if i and self.config.memory == "per-layer":
                 # PKM-ACT asks with the layer's input, which holds later events: the causal form asks with the same events
-                retrieved.append(self._retrieve(i, *(asked if self.causal else (x, real, None)), edit))
+                retrieved.append(self._retrieve_for_layer(i, *(asked if self.causal else (x, real, None)), edit))
                 p = retrieved[-1].interests
             if seen is not None:
-                seen.append((retrieved[-1], *layer.attention(x, p, real)))  # type: ignore[operator]
+                seen.append((retrieved[-1], *layer.attention_weights(x, p, real)))  # type: ignore[operator]
             x, p = layer(x, p, real, last=last if i == len(self.layers) - 1 else 0)
         return x, retrieved
 
@@ -404,7 +407,7 @@ class Elastic(WithMemory, Streams, Traces):
         return self.norm(self._encode(batch, last=1, edit=edit)[0][:, -1])
 
     def retrieve(self, batch: Batch) -> Retrieved:
-        return self._retrieve(0, *self._asking(batch))
+        return self._retrieve_for_layer(0, *self._memory_input(batch))
 
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
@@ -412,8 +415,8 @@ class Elastic(WithMemory, Streams, Traces):
         memory by memory, because in the two-way form what a layer asks depends on what the layer before it has found."""
         was_training = self.training
         self.eval()
-        content, real, _ = self._asking(batch)
-        x = self.events.place(content, real)
+        content, real, _ = self._memory_input(batch)
+        x = self.events.add_positions(content, real)
         for i, memory in enumerate(self.memories):
             if not isinstance(memory, InterestMemory):
                 break
@@ -423,7 +426,7 @@ class Elastic(WithMemory, Streams, Traces):
                 x, _ = self.layers[i](x, memory(asked, real).interests, real)
         self.train(was_training)
 
-    def trace(self, batch: Batch) -> Trace:
+    def trace_reading(self, batch: Batch) -> Trace:
         """How this history was read. Costs O(N·k) more than scoring; meant for one person at a time."""
         if self.config.dispatch == "none":
             raise InputError("this run has no dispatcher (dispatch = none), so there is no aggregation to show")
@@ -431,10 +434,10 @@ class Elastic(WithMemory, Streams, Traces):
         self._encode(batch, seen=seen)
         return Trace(*map(list, zip(*seen, strict=True)))  # type: ignore[arg-type]
 
-    def taken(self, batch: Batch, found: Retrieved) -> Tensor:
+    def slot_weights(self, batch: Batch, found: Retrieved) -> Tensor:
         x, first = self.events(batch.items, batch.padded), self.layers[0]
         assert isinstance(first, TwoWayDispatcher | CausalDispatcher)
-        return first.attention(x, found.interests, batch.mask)[0].mean(1)
+        return first.attention_weights(x, found.interests, batch.mask)[0].mean(1)
 
     def open_stream(self, room: int) -> ElasticStream:
         return ElasticStream(self, room)

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core import dispatch
-from elastic_core.core.dispatch import CAP, CausalDispatcher, Maps
-from elastic_core.core.layers import LocalConvolution, masked
+from elastic_core.core.dispatch import CAP, CausalDispatcher, FoldedMaps
+from elastic_core.core.layers import LocalConvolution, zero_padding
 from elastic_core.core.stream import Kept, Stream, norm_arguments
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ElasticStream(Stream):
     taught. It differs from `last_state` of the same history, which moves the end and asks the memory anew. A refresh costs one
     pass, O(N), so O(N / room) per event. Without positions there would be no limit, as in slots/elastic_slots.py.
 
-    The maps are those of the batch pass (core/dispatch.py, `fold` of the layer). With one person a step is some forty small
+    The maps are those of the batch pass (core/dispatch.py, `fold_maps` of the layer). With one person a step is some forty small
     operations, whose fixed costs are all it costs, so constants are folded into weights where that is exact: 1/CAP into what the
     interests ask, and √½ and ½ of gelu(z) = ½ z (1 + erf(√½ z)) into the feed-forward layer.
     """
@@ -53,51 +53,51 @@ class ElasticStream(Stream):
     def __init__(self, model: "Elastic", room: int) -> None:
         super().__init__(model, room)
         with torch.inference_mode():
-            self.fixed = [Fixed.of(layer) for layer in model.layers]  # type: ignore[arg-type]
+            self.fixed = [FixedWeights.from_layer(layer) for layer in model.layers]  # type: ignore[arg-type]
         self.turn = 0  # which row of `echo` the next event takes; the layers have the same
 
-    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         model, real = self.model, history > 0
-        content = model.events.content(history)
-        x = masked(content + model.events.where(columns), real)
+        content = model.events.embed_items(history)
+        x = zero_padding(content + model.events.positions_of(columns), real)
         kept = {f"{i}.interests": memory(content, real, history).interests for i, memory in enumerate(model.memories)}
         for i, layer in enumerate(model.layers):
-            p = self._interests(kept, i)
-            h = masked(layer.norm(x), real).to(p.dtype)
-            total, mass = dispatch.sums(h, layer.fold(p), real)
+            p = self._layer_interests(kept, i)
+            h = zero_padding(layer.norm(x), real).to(p.dtype)
+            total, mass = dispatch.sum_history(h, layer.fold_maps(p), real)
             kept[f"{i}.total"], kept[f"{i}.mass"] = total.flatten(1, 2), mass.flatten(1).unsqueeze(-1)
             if layer.local is not None:
-                kept[f"{i}.echo"] = _echo(layer.local, h)
+                kept[f"{i}.echo"] = _local_remainder(layer.local, h)
             x, _ = layer(x, p, real, last=i == len(model.layers) - 1)
         self.turn = 0
-        return model.norm(x[:, -1]), {**kept, **self._derive(kept)}
+        return model.norm(x[:, -1]), {**kept, **self._derive_tensors(kept)}
 
-    def _derive(self, kept: Kept) -> Kept:
+    def _derive_tensors(self, kept: Kept) -> Kept:
         found: Kept = {}
         for i, layer in enumerate(self.model.layers):
-            folded: Maps = layer.fold(self._interests(kept, i))
+            folded: FoldedMaps = layer.fold_maps(self._layer_interests(kept, i))
             maps = torch.cat([folded.asks.flatten(1, 2) / CAP, folded.bias.flatten(1, 2)], 1)
             found[f"{i}.maps"], found[f"{i}.given"] = maps.transpose(1, 2).contiguous(), folded.given.flatten(1, 2)
         return found
 
-    def _interests(self, kept: Kept, layer: int) -> Tensor:
+    def _layer_interests(self, kept: Kept, layer: int) -> Tensor:
         return kept[f"{layer}.interests"] if f"{layer}.interests" in kept else kept["0.interests"]
 
-    def _settle(self) -> None:
+    def _unify_form(self) -> None:
         if self.turn:
             for name in [name for name in self.kept if name.endswith(".echo")]:
                 self.kept[name] = self.kept[name].roll(-self.turn, 1)
             self.turn = 0
-            self._bind()
+            self._rebind_tensors()
 
-    def _bind(self) -> None:
+    def _rebind_tensors(self) -> None:
         names = ("total", "mass", "maps", "given")
         self.bound = [tuple(self.kept[f"{i}.{name}"] for name in names) for i in range(len(self.fixed))]
         self.echoes = [self.kept.get(f"{i}.echo") for i in range(len(self.fixed))]
 
-    def _next(self, items: Tensor) -> Tensor:
+    def _read_event(self, items: Tensor) -> Tensor:
         events, turn = self.model.events, self.turn
-        x = torch.add(self.where(), functional.embedding(items, events.items.weight), alpha=events.scale)
+        x = torch.add(self.next_positions(), functional.embedding(items, events.items.weight), alpha=events.scale)
         for fixed, (total, mass, maps, given), echo in zip(self.fixed, self.bound, self.echoes, strict=True):
             h = torch.layer_norm(x, *fixed.norm)
             row, slots_of = h.unsqueeze(1), fixed.heads * len(h)
@@ -124,7 +124,7 @@ class ElasticStream(Stream):
         return torch.layer_norm(x, *norm_arguments(self.model.norm))
 
 
-class Fixed(NamedTuple):
+class FixedWeights(NamedTuple):
     """A layer's weights as a step reads them, the same for everybody."""
 
     norm: tuple[Any, ...]
@@ -140,9 +140,9 @@ class Fixed(NamedTuple):
     outer_bias: Tensor
 
     @classmethod
-    def of(cls, layer: CausalDispatcher) -> "Fixed":
+    def from_layer(cls, layer: CausalDispatcher) -> "FixedWeights":
         weight = layer.norm.weight
-        shared = layer.fold(weight.new_zeros(1, 1, len(weight)))  # what is the same whatever the interests
+        shared = layer.fold_maps(weight.new_zeros(1, 1, len(weight)))  # what is the same whatever the interests
         taps = [] if layer.local is None else [layer.local.taps.roll(i, 0) for i in range(len(layer.local.taps))]
         inner, outer, half = layer.feed_forward.inner, layer.feed_forward.outer, math.sqrt(0.5)
         return cls(
@@ -154,7 +154,7 @@ class Fixed(NamedTuple):
         )  # fmt: skip
 
 
-def _echo(local: LocalConvolution, h: Tensor) -> Tensor:
+def _local_remainder(local: LocalConvolution, h: Tensor) -> Tensor:
     """What events `h [B, n, d]` still give to those that follow them: `[B, conv_width, d]`."""
     width = len(local.taps)
     kept: Tensor = local(functional.pad(h, (0, 0, 0, width)))[:, -width:]

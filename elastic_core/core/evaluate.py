@@ -39,10 +39,10 @@ class Ranks:
     tied: np.ndarray
 
     @classmethod
-    def join(cls, parts: Sequence[Self]) -> Self:
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
         return cls(np.concatenate([p.above for p in parts]), np.concatenate([p.tied for p in parts]))
 
-    def of(self, users: np.ndarray) -> Self:
+    def select_users(self, users: np.ndarray) -> Self:
         """Those of some users, in this order."""
         return type(self)(self.above[users], self.tied[users])
 
@@ -52,7 +52,7 @@ class Ranks:
         return self.above + self.tied / 2 + 1
 
 
-def rank(scores: Tensor, targets: Tensor, candidates: Tensor) -> Ranks:
+def rank_targets(scores: Tensor, targets: Tensor, candidates: Tensor) -> Ranks:
     """Where the target stands among the candidates.
 
     scores [B, n + 1] (column 0 is padding and never counts), targets int64 [B], candidates bool [B, n + 1]. The target
@@ -70,7 +70,7 @@ def rank(scores: Tensor, targets: Tensor, candidates: Tensor) -> Ranks:
     return Ranks(above.cpu().numpy(), tied.cpu().numpy())
 
 
-def expected(ranks: Ranks) -> dict[str, np.ndarray]:
+def expected_metrics(ranks: Ranks) -> dict[str, np.ndarray]:
     """Every metric in NAMES, per user (float64 [users]), in expectation over the order of ties."""
     return {name: expected_metric(ranks, name) for name in NAMES}
 
@@ -79,7 +79,7 @@ def expected_metric(ranks: Ranks, name: str) -> np.ndarray:
     """One of NAMES, likewise."""
     kind, _, text = name.partition("@")
     cutoff = int(text)
-    gains = np.append(_gains(kind, cutoff), 0.0)  # g(0) … g(K), 0 beyond
+    gains = np.append(_rank_gains(kind, cutoff), 0.0)  # g(0) … g(K), 0 beyond
     cumulative = np.concatenate([[0.0], np.cumsum(gains[:-1])])  # G(0) … G(K), constant beyond
     first = np.minimum(ranks.above, cutoff)
     last = np.minimum(ranks.above + ranks.tied + 1, cutoff)
@@ -87,7 +87,7 @@ def expected_metric(ranks: Ranks, name: str) -> np.ndarray:
     return np.where(ranks.tied == 0, gains[first], mean)  # the difference of sums would cost a clear rank its last digits
 
 
-def _gains(kind: str, cutoff: int) -> np.ndarray:
+def _rank_gains(kind: str, cutoff: int) -> np.ndarray:
     ranks = np.arange(cutoff, dtype=np.float64)
     if kind == "NDCG":
         return 1 / np.log2(ranks + 2)
@@ -98,10 +98,10 @@ Judge = Callable[[Batch], Tensor]
 MOST_SCORES = 25_600_000  # numbers in one batch's scores
 
 
-class Scorer(Protocol):
+class ItemScorer(Protocol):
     """Anything that can be judged: `score` gives [B, n_items + 1], of which column 0 (padding) is ignored.
 
-    One with a method `prepare()` is asked for it once, and what it returns gives the scores instead.
+    One with a method `prepare_scores()` is asked for it once, and what it returns gives the scores instead.
     """
 
     @property
@@ -110,8 +110,8 @@ class Scorer(Protocol):
     def score(self, batch: Batch) -> Tensor: ...
 
 
-def rank_people(
-    scorer: Scorer,
+def rank_users(
+    scorer: ItemScorer,
     dataset: Dataset,
     split: Split,
     protocols: Sequence[str],
@@ -125,7 +125,7 @@ def rank_people(
     `people` are dense user numbers (None: everybody who is asked), `device` is where the scorer already lives, `seed` draws the
     sampled candidates. Raises InputError for unknown splits, protocols or people, and for scores that are NaN or +inf.
     """
-    people = dataset.asked(split) if people is None else people
+    people = dataset.users_with_target(split) if people is None else people
     if not len(people) or not len(protocols) or batch < 1:
         raise InputError("an evaluation needs at least one user, one protocol and a batch of one")
     if people.min() < 0 or people.max() >= dataset.histories.n_users:
@@ -136,11 +136,11 @@ def rank_people(
     # There from the start: small arrays that stay between large ones that go would keep the allocator from using those again.
     found = {protocol: Ranks(*np.zeros((2, len(people)), dtype=np.int32)) for protocol in protocols}
     done = 0
-    with judging(scorer) as judge:
-        for chunk, scores, targets in scored(judge, scorer.length, dataset, candidates, people[order], batch, device):
+    with evaluation_mode(scorer) as judge:
+        for chunk, scores, targets in score_batches(judge, scorer.length, dataset, candidates, people[order], batch, device):
             rows = order[done : done + len(chunk)]
             for protocol in protocols:
-                part = rank(scores, targets, candidates.mask(protocol, chunk).to(device))
+                part = rank_targets(scores, targets, candidates.candidate_mask(protocol, chunk).to(device))
                 found[protocol].above[rows], found[protocol].tied[rows] = part.above, part.tied
             done += len(chunk)
     return found
@@ -148,16 +148,16 @@ def rank_people(
 
 def mean_metrics(ranks: Ranks) -> dict[str, float]:
     """Every metric in NAMES, over people."""
-    return {name: float(values.mean()) for name, values in expected(ranks).items()}
+    return {name: float(values.mean()) for name, values in expected_metrics(ranks).items()}
 
 
-def drawn_people(dataset: Dataset, some: int) -> np.ndarray | None:
+def draw_users(dataset: Dataset, some: int) -> np.ndarray | None:
     """So many people by chance, always the same ones; None, which means everybody, for 0 and where there are no more."""
-    everybody = dataset.asked("valid")
+    everybody = dataset.users_with_target("valid")
     return np.sort(np.random.default_rng(0).permutation(everybody)[:some]) if 0 < some < len(everybody) else None
 
 
-def scored(
+def score_batches(
     judge: Judge,
     length: int,
     dataset: Dataset,
@@ -166,7 +166,7 @@ def scored(
     batch: int = 256,
     device: str | torch.device = "cpu",
 ) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
-    """Batches of people, their scores [B, n_items + 1] and targets int64 [B], to be read while `judging`.
+    """Batches of people, their scores [B, n_items + 1] and targets int64 [B], to be read while `evaluation_mode`.
 
     `length` is how many events the model reads. Of a large catalogue, a batch has fewer people."""
     batch = max(1, min(batch, MOST_SCORES // (dataset.catalog.n_items + 1)))
@@ -181,14 +181,14 @@ def scored(
 
 
 @contextmanager
-def judging(scorer: Scorer) -> Iterator[Judge]:
+def evaluation_mode(scorer: ItemScorer) -> Iterator[Judge]:
     """What gives the scores, prepared if it can be; no gradients, dropout off, the mode put back afterwards."""
-    with _undisturbed(scorer):
-        yield scorer.prepare() if hasattr(scorer, "prepare") else scorer.score
+    with _no_gradients(scorer):
+        yield scorer.prepare_scores() if hasattr(scorer, "prepare_scores") else scorer.score
 
 
 @contextmanager
-def _undisturbed(scorer: Scorer) -> Iterator[None]:
+def _no_gradients(scorer: ItemScorer) -> Iterator[None]:
     training = isinstance(scorer, nn.Module) and scorer.training
     if isinstance(scorer, nn.Module):
         scorer.eval()

@@ -44,7 +44,7 @@ def fits_one_pass(x: Tensor, weight: Tensor) -> bool:
 LEVELS = 1 << 16
 
 
-def noise(x: Tensor, p: float) -> Tensor | None:
+def dropout_factors(x: Tensor, p: float) -> Tensor | None:
     """What `dropout` multiplies `x` by, on a CPU; None where nothing or everything is dropped, elsewhere, and if compiled."""
     dropped = round(p * LEVELS)
     if x.device.type != "cpu" or dropped in (0, LEVELS) or torch.compiler.is_compiling():
@@ -72,7 +72,7 @@ def sums_before(x: Tensor) -> Tensor:
 # --- a depth-wise causal convolution ----------------------------------------------------------------------------------
 
 
-def convolved(x: Tensor, taps: Tensor, first: int) -> Tensor:
+def convolve_rows(x: Tensor, taps: Tensor, first: int) -> Tensor:
     """Row t of `[B, N, d]`: Σ_i taps[i] x[t + i + first - width + 1].
 
     As an image of height 1 whose channels lie last, as `x` has them: nothing is transposed (on a CPU a quarter of the time)."""
@@ -85,7 +85,7 @@ def convolved(x: Tensor, taps: Tensor, first: int) -> Tensor:
 CACHE = 1 << 17  # numbers that all taps go over before the next are fetched: they fit a core's own cache
 
 
-def convolution(x: Tensor, taps: Tensor) -> Tensor:
+def causal_convolution(x: Tensor, taps: Tensor) -> Tensor:
     """`layers.LocalConvolution` on a CPU, in one precision: tap i weighs the event i steps back."""
     mixed: Tensor = _Convolution.apply(x, taps)
     return mixed
@@ -97,7 +97,7 @@ class _Convolution(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, taps: Tensor) -> Tensor:
         ctx.save_for_backward(x, taps)
-        return convolved(x, taps.flip(0), 0)
+        return convolve_rows(x, taps.flip(0), 0)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -113,4 +113,4 @@ class _Convolution(torch.autograd.Function):
                     late = max(i - begin, 0)  # there is nothing before the first event
                     end = begin + came.shape[1] - i
                     d_taps[i] += (heard[:, begin + late - i : end] * came[:, late:]).sum((0, 1))
-        return convolved(given, taps, width - 1), d_taps
+        return convolve_rows(given, taps, width - 1), d_taps

@@ -25,7 +25,7 @@ class Catalog:
     genres: tuple[tuple[str, ...], ...] | None = None
 
     @classmethod
-    def numbered(cls, n_items: int) -> Self:
+    def from_count(cls, n_items: int) -> Self:
         """Items called 1 … n_items, of which nothing else is known."""
         return cls(np.array(["", *map(str, range(1, n_items + 1))], dtype=object))
 
@@ -41,17 +41,17 @@ class Catalog:
         raw = str(self.ids[item])
         return known or (raw if any(map(str.isalpha, raw)) else f"item {raw}")
 
-    def called(self, items: Iterable[int]) -> list[str]:
+    def titles_of(self, items: Iterable[int]) -> list[str]:
         """The titles of several."""
         return [self.title(int(item)) for item in items]
 
-    def find(self, raw_id: str) -> int:
+    def find_item(self, raw_id: str) -> int:
         """The dense id of a raw id, 0 for one that is not in the catalogue."""
         return self._index.get(str(raw_id), 0)
 
-    def index(self, raw_id: str) -> int:
+    def item_number(self, raw_id: str) -> int:
         """The dense id of a raw id. Raises InputError for one that is not in the catalogue."""
-        found = self.find(raw_id)
+        found = self.find_item(raw_id)
         if not found:
             raise InputError(f"the catalogue has no item {str(raw_id)!r}")
         return found
@@ -82,7 +82,7 @@ class Histories:
     def lengths(self) -> np.ndarray:
         return np.diff(self.offsets)
 
-    def of(self, user: int) -> np.ndarray:
+    def user_items(self, user: int) -> np.ndarray:
         """A view of one user's items."""
         if not 0 <= user < self.n_users:
             raise InputError(f"there is no user number {user}: there are 0 to {self.n_users - 1}")
@@ -147,63 +147,63 @@ class Dataset:
         """Items and offsets, and what else decides a split that is not leave-one-out; little-endian."""
         return self.histories.items.astype("<i4", copy=False), self.histories.offsets.astype("<i8", copy=False)
 
-    def ends(self, split: Split) -> np.ndarray:
+    def split_ends(self, split: Split) -> np.ndarray:
         """int64 [users]: exclusive end, in `histories.items`, of what may be read when predicting this split's target."""
-        return self.histories.offsets[1:] - (1 if _known(split) == "test" else 2)
+        return self.histories.offsets[1:] - (1 if _check_split(split) == "test" else 2)
 
-    def readable(self, split: Split = "test") -> np.ndarray:
+    def readable_lengths(self, split: Split = "test") -> np.ndarray:
         """int64 [users]: how many events those are."""
-        return self.ends(split) - self.histories.offsets[:-1]
+        return self.split_ends(split) - self.histories.offsets[:-1]
 
-    def asked(self, split: Split) -> np.ndarray:
+    def users_with_target(self, split: Split) -> np.ndarray:
         """int64: the users who have a target in this split, in order. Here everybody; by time (by_time.py) some."""
         return np.arange(self.histories.n_users)
 
-    def targets(self, split: Split) -> np.ndarray:
+    def target_items(self, split: Split) -> np.ndarray:
         """int32 [users]: the item to be predicted. Training has no single target."""
-        if _known(split) == "train":
+        if _check_split(split) == "train":
             raise InputError("the training split has no single target a user")
         return self.histories.items[self.histories.offsets[1:] - (1 if split == "test" else 2)]
 
     def next_items(self, user: int, split: Split = "test") -> np.ndarray:
         """int32: what came after the history that this split lets a model read: one item, or a whole basket."""
-        end = self.ends(split)[user]
+        end = self.split_ends(split)[user]
         return self.histories.items[end : end + 1]
 
-    def counts(self) -> np.ndarray:
+    def item_counts(self) -> np.ndarray:
         """int64 [n_items + 1]: events of each item in the training split."""
-        border, places = np.repeat(self.ends("train"), self.histories.lengths), np.arange(len(self.histories.items))
-        return tally(self.histories.items, self.catalog.n_items + 1, lambda piece: places[piece] < border[piece])
+        border, places = np.repeat(self.split_ends("train"), self.histories.lengths), np.arange(len(self.histories.items))
+        return count_numbers(self.histories.items, self.catalog.n_items + 1, lambda piece: places[piece] < border[piece])
 
-    def reordered(self, rng: np.random.Generator) -> "Dataset":
+    def reorder_events(self, rng: np.random.Generator) -> "Dataset":
         """What an epoch of training reads: these histories, or, where some events have no order, one drawn for them."""
         return self
 
-    def successors(self, rng: np.random.Generator) -> np.ndarray:
-        """int32 [events]: what training asks for after every event, 0 for nothing: the next event. Past `ends("train")` and at a
-        user's last event there is nothing to ask for, and nobody reads it."""
+    def next_targets(self, rng: np.random.Generator) -> np.ndarray:
+        """int32 [events]: what training asks for after every event, 0 for nothing: the next event. Past `split_ends("train")`
+        and at a user's last event there is nothing to ask for, and nobody reads it."""
         return np.append(self.histories.items[1:], np.int32(0))
 
     def all_counts(self) -> np.ndarray:
         """int64 [n_items + 1]: events of each item in all splits."""
-        return tally(self.histories.items, self.catalog.n_items + 1)
+        return count_numbers(self.histories.items, self.catalog.n_items + 1)
 
 
-def _known(split: str) -> str:
+def _check_split(split: str) -> str:
     if split not in ("train", "valid", "test"):
         raise InputError(f"the split must be train, valid or test, not {split!r}")
     return split
 
 
-def pieces(total: int) -> Iterator[slice]:
+def split_range(total: int) -> Iterator[slice]:
     """Stretches of millions of events, so that what is worked out of them stays small beside them."""
     return (slice(at, min(at + PIECE, total)) for at in range(0, total, PIECE))
 
 
-def tally(numbers: np.ndarray, size: int, kept: Callable[[slice], np.ndarray] | None = None) -> np.ndarray:
+def count_numbers(numbers: np.ndarray, size: int, kept: Callable[[slice], np.ndarray] | None = None) -> np.ndarray:
     """int64 [size]: how often each of 0 … size - 1 is there; of the places that `kept` marks, if it is given."""
     found = np.zeros(size, dtype=np.int64)
-    for piece in pieces(len(numbers)):
+    for piece in split_range(len(numbers)):
         found += np.bincount(numbers[piece] if kept is None else numbers[piece][kept(piece)], minlength=size)
     return found
 

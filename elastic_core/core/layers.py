@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.causal_attention import causal_attention
-from elastic_core.core.fused_ops import convolution, convolved, fits_one_pass, linear_in_one_pass, noise
+from elastic_core.core.fused_ops import causal_convolution, convolve_rows, dropout_factors, fits_one_pass, linear_in_one_pass
 from elastic_core.errors import InputError
 
 # --- padding ---------------------------------------------------------------------------------------------------------
@@ -22,27 +22,27 @@ from elastic_core.errors import InputError
 # that no row of an attention is without a key.
 
 
-def masked(x: Tensor, real: Tensor | None) -> Tensor:
+def zero_padding(x: Tensor, real: Tensor | None) -> Tensor:
     """`[B, N, d]` with zeros on padding."""
     return x if real is None else x * real.unsqueeze(-1)
 
 
-def readable(real: Tensor) -> Tensor:
+def readable_columns(real: Tensor) -> Tensor:
     """The places `[B, N]` that attention may read: the events, or the last column of an empty history."""
     return torch.cat([real[:, :-1], torch.ones_like(real[:, -1:])], dim=1)
 
 
 def left_align(x: Tensor, real: Tensor | None) -> Tensor:
     """Rows of `[B, N, d]` turned until their first event is in column 0 and padding comes last: a causal mask then hides it."""
-    return x if real is None else _turned(x, x.shape[1] - readable(real).sum(1))
+    return x if real is None else _roll_rows(x, x.shape[1] - readable_columns(real).sum(1))
 
 
 def right_align(x: Tensor, real: Tensor | None) -> Tensor:
     """The inverse of `left_align`, with zeros on padding: there x has read what no padding may tell, later events."""
-    return x if real is None else masked(_turned(x, readable(real).sum(1)), readable(real))
+    return x if real is None else zero_padding(_roll_rows(x, readable_columns(real).sum(1)), readable_columns(real))
 
 
-def _turned(x: Tensor, by: Tensor) -> Tensor:
+def _roll_rows(x: Tensor, by: Tensor) -> Tensor:
     """Row b of `[B, N, d]` turned to the left by `by[b]` columns. Whole vectors are moved, by one index each."""
     rows, n = x.shape[:2]
     column = (torch.arange(n, device=x.device) + by[:, None]) % n
@@ -90,7 +90,7 @@ def autocast_to(kind: str) -> torch.dtype | None:
     return torch.get_autocast_dtype(kind) if kind != "meta" and torch.is_autocast_enabled(kind) else None
 
 
-def precise(function: Callable[P, R]) -> Callable[P, R]:
+def in_full_precision(function: Callable[P, R]) -> Callable[P, R]:
     """Runs `function` without autocast and with its half-precision tensors (given by position) as float32.
 
     A sum in bfloat16 stops growing at 256 times its terms, and a logit of 20 rounded to 8 bits is off by a factor of e^0.06.
@@ -128,12 +128,12 @@ def add_product(total: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return total
 
 
-def add(y: Tensor, x: Tensor) -> Tensor:
+def add_in_place(y: Tensor, x: Tensor) -> Tensor:
     """x + y, into `y` itself unless it is of the lesser precision. `y` must be the caller's own."""
     return y.add_(x) if y.dtype == torch.promote_types(x.dtype, y.dtype) else x + y
 
 
-def through(p: Tensor, maps: Tensor) -> Tensor:
+def apply_maps(p: Tensor, maps: Tensor) -> Tensor:
     """Return interests `[B, k, d]` through each of `[m, d, o]` in one product, `[B, m, k, o]`."""
     return linear(p, maps.transpose(1, 2).flatten(0, 1)).unflatten(-1, maps.shape[::2]).transpose(1, 2)
 
@@ -150,7 +150,7 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
         raise ValueError(f"p must lie in 0 … 1, not {p}")
     if not training or p <= LEAST_DROPPED:
         return x
-    kept = None if torch.compiler.is_compiling() else noise(x, p)
+    kept = None if torch.compiler.is_compiling() else dropout_factors(x, p)
     return functional.dropout(x, p) if kept is None else x * kept
 
 
@@ -164,9 +164,9 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.p, self.training)
 
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
+    def add_dropped(self, x: Tensor, y: Tensor) -> Tensor:
         """x + dropout(y), in one pass on a CPU."""
-        kept = noise(y, self.p) if self.training and self.p > LEAST_DROPPED else None
+        kept = dropout_factors(y, self.p) if self.training and self.p > LEAST_DROPPED else None
         return x + self(y) if kept is None else torch.addcmul(x, y, kept)
 
 
@@ -203,19 +203,19 @@ class EventEmbedding(nn.Module):
             nn.init.normal_(self.positions, std=SPREAD)
 
     def forward(self, items: Tensor, padded: bool = True) -> Tensor:
-        return self.place(self.content(items), items > 0 if padded else None)
+        return self.add_positions(self.embed_items(items), items > 0 if padded else None)
 
-    def place(self, content: Tensor, real: Tensor | None) -> Tensor:
+    def add_positions(self, content: Tensor, real: Tensor | None) -> Tensor:
         """What the events are and where they stand: `[B, N, d]`, zero on padding. Raises InputError for too many."""
         if self.positions is not None and content.shape[1] > len(self.positions):
             raise InputError(f"this model reads {len(self.positions)} events, not {content.shape[1]}")
-        return masked(self.dropout(content + self.where(slice(-content.shape[1], None))), real)
+        return zero_padding(self.dropout(content + self.positions_of(slice(-content.shape[1], None))), real)
 
-    def where(self, columns: slice | int) -> Tensor | float:
+    def positions_of(self, columns: slice | int) -> Tensor | float:
         """The positions of these columns of a full window `[n, d]` or `[d]`; 0 without positions."""
         return 0.0 if self.positions is None else self.positions[columns]
 
-    def content(self, items: Tensor) -> Tensor:
+    def embed_items(self, items: Tensor) -> Tensor:
         """What the events are, without where they stand: `[B, N, d]`, zero on padding. Input of the query network."""
         found: Tensor = self.items(items)
         return found.mul_(self.scale)
@@ -238,7 +238,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.dropout(linear(self.norm(x), self.inner.weight, self.inner.bias, "gelu"))
-        return add(self.dropout(linear(hidden, self.outer.weight, self.outer.bias)), x)
+        return add_in_place(self.dropout(linear(hidden, self.outer.weight, self.outer.bias)), x)
 
 
 # --- local convolution -----------------------------------------------------------------------------------------------
@@ -256,9 +256,9 @@ class LocalConvolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """`[B, N, d]` → `[B, N, d]`; tap i weighs the event i steps back."""
         own_gradient = x.device.type == "cpu" and x.dtype == self.taps.dtype and not torch.is_autocast_enabled("cpu")
-        return convolution(x, self.taps) if own_gradient else convolved(x, self.taps.flip(0), 0)
+        return causal_convolution(x, self.taps) if own_gradient else convolve_rows(x, self.taps.flip(0), 0)
 
-    def last(self, x: Tensor, rows: int = 1) -> Tensor:
+    def forward_last(self, x: Tensor, rows: int = 1) -> Tensor:
         """The last rows of `forward`, `[B, rows, d]`."""
         if rows > 1:
             return self(x[:, -(rows + len(self.taps) - 1) :])[:, -rows:]
@@ -272,7 +272,7 @@ class LocalConvolution(nn.Module):
 
 
 class Whitening(nn.Module):
-    """Decorrelate queries `[B, d]`: x → (x - m) C^(-1/2) with the mean and covariance that `learn` was told (ours).
+    """Decorrelate queries `[B, d]`: x → (x - m) C^(-1/2) with the mean and covariance that `update_statistics` was told (ours).
 
     Scaling each coordinate, as the batch norm of Lample et al. does, cannot spread a query that is nearly one-dimensional. Axes
     with less than `floor` of the largest variance are not blown up further. A pass changes nothing, in training neither: a
@@ -292,7 +292,7 @@ class Whitening(nn.Module):
         return (x - self.mean) @ self.transform
 
     @torch.no_grad()
-    def learn(self, queries: Tensor, rate: float, counts: Tensor | None = None) -> None:
+    def update_statistics(self, queries: Tensor, rate: float, counts: Tensor | None = None) -> None:
         """Move mean and covariance towards those of `queries [B, d]`, as the moments of the mixture: the way between the means
         counts too. `counts [B]`: how often each is asked. Fewer than two change nothing. Raises LinAlgError if a query is not a
         number, and keeps what was known."""
@@ -316,7 +316,7 @@ class Whitening(nn.Module):
 # --- softmax attention, Eq. 1: written out (`eager`, N x N scores in memory) or `fused`, the same numbers ------------
 
 
-def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool) -> Tensor:
+def eager_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool) -> Tensor:
     """softmax(q kᵀ / √d) v with every score materialised and dropped with probability p. `mask` is True where attention is
     allowed, somewhere in every row."""
     n, m = q.shape[-2], k.shape[-2]
@@ -334,12 +334,12 @@ def written_out(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, 
     return dropout(scores.softmax(-1), p) @ v
 
 
-def fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool) -> Tensor:
+def fused_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool) -> Tensor:
     """The same by torch’s fused kernels. These drop nothing on a CPU, where torch would write the scores out, more slowly."""
     if p and q.device.type == "cpu":
         if causal and mask is None and q.shape == k.shape == v.shape and q.dtype == torch.float32:
             return causal_attention(q, k, v, p)
-        return written_out(q, k, v, mask, p, causal)
+        return eager_attention(q, k, v, mask, p, causal)
     return functional.scaled_dot_product_attention(q, k, v, mask, p, is_causal=causal)
 
 
@@ -361,32 +361,32 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         keys = x if extra is None else torch.cat([extra, x], dim=1)
         if not self.causal:
-            return self._attend(x, keys, _readable_keys(real, extra), False)
+            return self._attend_to(x, keys, _readable_keys(real, extra), False)
         if real is not None:
             return right_align(self(left_align(x, real), None, extra), real)
         if extra is None:
-            return self._attend(x, x, None, True)
+            return self._attend_to(x, x, None, True)
         n, k = x.shape[1], extra.shape[1]
-        return self._attend(x, keys, torch.ones(n, k + n, dtype=torch.bool, device=x.device).tril(k), False)
+        return self._attend_to(x, keys, torch.ones(n, k + n, dtype=torch.bool, device=x.device).tril(k), False)
 
-    def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+    def forward_last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`, at the cost of one query: all that a next-item score needs."""
         keys = x if extra is None else torch.cat([extra, x], dim=1)
-        return self._attend(x[:, -1:], keys, _readable_keys(real, extra), False)
+        return self._attend_to(x[:, -1:], keys, _readable_keys(real, extra), False)
 
     def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """How the last row weighs every event, `[B, H, N]`: each head's add up to 1."""
         q, k = split_heads(self.query(x[:, -1:]), self.heads), split_heads(self.key(x), self.heads)
         scores = (q @ k.transpose(-1, -2)).squeeze(-2) / math.sqrt(q.shape[-1])
-        return (scores if real is None else scores.masked_fill(~readable(real).unsqueeze(1), -torch.inf)).softmax(-1)
+        return (scores if real is None else scores.masked_fill(~readable_columns(real).unsqueeze(1), -torch.inf)).softmax(-1)
 
-    def _attend(self, x: Tensor, keys: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+    def _attend_to(self, x: Tensor, keys: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         q, k, v = (
             split_heads(linear(y, f.weight, f.bias), self.heads)
             for f, y in ((self.query, x), (self.key, keys), (self.value, keys))
         )
         p = self.p if self.training else 0.0
-        mixed = (fused if self.fused else written_out)(q, k, v, mask, p, causal)
+        mixed = (fused_attention if self.fused else eager_attention)(q, k, v, mask, p, causal)
         return linear(merge_heads(mixed), self.output.weight, self.output.bias)
 
 
@@ -394,5 +394,5 @@ def _readable_keys(real: Tensor | None, extra: Tensor | None) -> Tensor | None:
     """The mask of keys `[B, 1, 1, k + N]` that every query shares, or None where all may be read."""
     if real is None:
         return None
-    mask = readable(real)[:, None, None, :]
+    mask = readable_columns(real)[:, None, None, :]
     return mask if extra is None else functional.pad(mask, (extra.shape[1], 0), value=True)

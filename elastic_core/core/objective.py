@@ -1,9 +1,9 @@
 """The contract of an objective, and the list of them. A new one is one file in `elastic_core/objectives/`, or in a folder that
-ELASTIC_PLUGINS names: a configuration with its settings, and a class with `@register` that says whom it `refuses` and which
-`rows` it shows. Copy objectives/last.py; one for causal models begins from `All` below, which cuts long histories into tiles; one
-that draws what it asks is objectives/cloze.py. Its settings are in the command line (`--set objective.name=NAME`,
-`--set objective.share=0.1`) and the app by being fields; a number has its bounds, `share: Annotated[float, Within(0, 1)] = 0.3`,
-and its help in the app is a line `objective.share: …` in pages/train/text.md.
+ELASTIC_PLUGINS names: a configuration with its settings, and a class with `@register` that says by `refusal_reason` which
+models may not learn from it, and by `epoch_rows` what it shows. Copy objectives/last.py; one for causal models begins from `All`
+below, which cuts long histories into tiles; one that draws what it asks is objectives/cloze.py. Its settings are in the command
+line (`--set objective.name=NAME`, `--set objective.share=0.1`) and the app by being fields; a number has its bounds, `share:
+Annotated[float, Within(0, 1)] = 0.3`, and its help in the app is a line `objective.share: …` in pages/train/text.md.
 
 An objective draws its own batches, decided by (seed, epoch, rank of how many) alone, so that an interrupted run can repeat
 them; it returns the *sum* of its loss and the number of targets behind it, because means of batches would give the targets
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elastic_core.core.batches import Batch, Met, left_pad, left_pad_times, needed_columns
+from elastic_core.core.batches import Batch, SeenItems, left_pad, left_pad_times, needed_columns
 from elastic_core.core.config import ObjectiveConfig, Within
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Dataset
@@ -30,7 +30,7 @@ from elastic_core.errors import InputError
 POOL = 16  # batches that are sorted by length together
 
 
-class Rows(NamedTuple):
+class EpochRows(NamedTuple):
     """What an epoch shows: row r of a batch ends before the flat position `last[r]` and has `wide[r]` targets up to it."""
 
     users: np.ndarray  # [R]
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
     wide: np.ndarray  # [R] how many targets end there
 
 
-class Loss(NamedTuple):
+class LossSum(NamedTuple):
     """`total` summed over the batch's `targets` (nats), and the model's auxiliary losses (`Encoded`), not yet weighted."""
 
     total: Tensor
@@ -59,22 +59,22 @@ class Objective:
     def __init__(self, config: ObjectiveConfig, dataset: Dataset, length: int) -> None:
         self.config, self.length = config, length
         self.stored = self.dataset = dataset
-        self.successors = dataset.successors(np.random.default_rng(0))
-        self.starts, self.ends = dataset.histories.offsets[:-1], dataset.ends("train")
+        self.successors = dataset.next_targets(np.random.default_rng(0))
+        self.starts, self.ends = dataset.histories.offsets[:-1], dataset.split_ends("train")
         self.softmax: Softmax = full_softmax
         if config.loss == "sampled":
-            self.softmax = SharedNegatives(torch.from_numpy(dataset.counts()), config.negatives)
+            self.softmax = SharedNegatives(torch.from_numpy(dataset.item_counts()), config.negatives)
 
     @classmethod
-    def refuses(cls, model: Recommender) -> str:
+    def refusal_reason(cls, model: Recommender) -> str:
         """Why this model, as configured, cannot learn from it honestly; empty if it can."""
         raise NotImplementedError
 
-    def rows(self, rng: np.random.Generator) -> Rows:
+    def epoch_rows(self, rng: np.random.Generator) -> EpochRows:
         """What one epoch shows, before it is shuffled."""
         raise NotImplementedError
 
-    def batch(self, rows: Rows, rng: np.random.Generator) -> Batch:
+    def make_batch(self, rows: EpochRows, rng: np.random.Generator) -> Batch:
         """Events up to the last target, exclusive, and at each of the last `wide` positions its successor as the target.
 
         Of `items [B, columns]`, left-padded with 0, column c of row r is the event at the flat position `last[r] - columns + c`,
@@ -82,7 +82,7 @@ class Objective:
         else `replace(super().batch(rows, rng), targets=…)`; `self.dataset.histories.items` has the items by flat position, of a
         person from `self.starts[user]` to before `self.ends[user]`, where held-out events begin. To read other events, build a
         `Batch` of at most `self.length` columns (`needed_columns` says how many the events need). A row may be without a target,
-        not without an event; who asks for fewer than `wide` says overrides `size` with what is expected."""
+        not without an event; who asks for fewer than `wide` says overrides `epoch_size` with what is expected."""
         histories = self.dataset.histories
         columns = needed_columns(rows.last - self.starts[rows.users], self.length)
         items = left_pad(histories, rows.users, rows.last, columns)
@@ -91,46 +91,46 @@ class Objective:
         times = left_pad_times(self.dataset, rows.users, rows.last, columns)
         return Batch(items, items, targets * (asked & (items > 0)), times, padded=bool((items[:, 0] == 0).any()))
 
-    def loss(self, model: Recommender, batch: Batch) -> Loss:
+    def loss(self, model: Recommender, batch: Batch) -> LossSum:
         """Softmax cross-entropy of every target of the batch."""
         places = batch.places
         encoded, scorer = model(batch), model.scorer()
-        targets, states = places.items, encoded.of(places, batch.items.shape[1])
+        targets, states = places.items, encoded.gather_targets(places, batch.items.shape[1])
         met = None
         if scorer.repeat_bias is not None:
-            met = Met(batch.items, places.rows, places.columns if self.shows == "past" else None)
-        return Loss(self.softmax(states, targets, scorer, met), len(targets), encoded.auxiliary, encoded.summed)
+            met = SeenItems(batch.items, places.rows, places.columns if self.shows == "past" else None)
+        return LossSum(self.softmax(states, targets, scorer, met), len(targets), encoded.auxiliary, encoded.summed)
 
     # --- one epoch, the same for every objective ---------------------------------------------------------------------
 
-    def epoch(self, number: int, seed: int, batch: int, rank: int = 0, ranks: int = 1) -> Iterator[Batch]:
+    def epoch_batches(self, number: int, seed: int, batch: int, rank: int = 0, ranks: int = 1) -> Iterator[Batch]:
         """The batches of one epoch, of about `batch` rows of like lengths; of each batch, a rank's share.
 
         However many ranks there are, together they see the batches that one would. Raises InputError for a batch of fewer rows
         than ranks."""
         rng = np.random.default_rng([seed, number, 2])
-        self.dataset = self.stored.reordered(rng)
-        self.successors = self.dataset.successors(rng)
-        rows = self.rows(np.random.default_rng([seed, number]))
+        self.dataset = self.stored.reorder_events(rng)
+        self.successors = self.dataset.next_targets(rng)
+        rows = self.epoch_rows(np.random.default_rng([seed, number]))
         if not len(rows.users):
             return
         rng = np.random.default_rng([seed, number, 0, 1])
-        for chosen in self._alike(rows, np.random.default_rng([seed, number, 1]), batch):
+        for chosen in self._batch_by_length(rows, np.random.default_rng([seed, number, 1]), batch):
             if len(chosen) < ranks:
                 raise InputError(f"a step of {len(chosen)} rows cannot be shared by {ranks} processes; take a larger train.batch")
-            found = self.batch(Rows(*(column[chosen] for column in rows)), rng)
-            yield found if ranks == 1 else found.rows(slice(rank, None, ranks))
+            found = self.make_batch(EpochRows(*(column[chosen] for column in rows)), rng)
+            yield found if ranks == 1 else found.select_rows(slice(rank, None, ranks))
 
-    def size(self, batch: int) -> tuple[int, float]:
+    def epoch_size(self, batch: int) -> tuple[int, float]:
         """Steps of an epoch, and targets per step: what a step's sum is divided by, the same for every step."""
-        rows = self.rows(np.random.default_rng(0))
-        steps = _steps(len(rows.users), batch)
+        rows = self.epoch_rows(np.random.default_rng(0))
+        steps = _count_steps(len(rows.users), batch)
         return steps, max(float(rows.wide.sum()) / steps, 1.0)
 
-    def _alike(self, rows: Rows, rng: np.random.Generator, size: int) -> list[np.ndarray]:
+    def _batch_by_length(self, rows: EpochRows, rng: np.random.Generator, size: int) -> list[np.ndarray]:
         """Shuffled batches of rows with like lengths (sorted inside random pools), so that little is spent on padding."""
         lengths = np.minimum(rows.last - self.starts[rows.users], self.length)
-        steps = _steps(len(lengths), size)
+        steps = _count_steps(len(lengths), size)
         order = rng.permutation(len(lengths))
         borders = np.linspace(0, len(order), steps + 1).round().astype(int)
         batches = []
@@ -141,11 +141,11 @@ class Objective:
         return [batches[i] for i in rng.permutation(steps)]
 
 
-def _steps(rows: int, batch: int) -> int:
+def _count_steps(rows: int, batch: int) -> int:
     return max(1, -(-rows // batch))
 
 
-def tiles(
+def tile_targets(
     targets: np.ndarray, span: int, rng: np.random.Generator, split_short: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cuts the last `targets [U]` (> 0) places of histories into as few stretches of at most `span` as will do.
@@ -170,10 +170,10 @@ def tiles(
 # --- the list --------------------------------------------------------------------------------------------------------
 
 OBJECTIVES: Registry[type[Objective]] = Registry("objective", OBJECTIVE_MODULES)
-register, objective_class = OBJECTIVES.register, OBJECTIVES.named
+register, objective_class = OBJECTIVES.register, OBJECTIVES.find_class
 
 
-def names() -> tuple[str, ...]:
+def objective_names() -> tuple[str, ...]:
     return tuple(sorted(OBJECTIVES))
 
 
@@ -181,19 +181,19 @@ def build(config: ObjectiveConfig, dataset: Dataset, length: int) -> Objective:
     return objective_class(config.name)(config, dataset, length)
 
 
-def honest(model: Recommender) -> tuple[str, ...]:
+def honest_objectives(model: Recommender) -> tuple[str, ...]:
     """What this model, as configured, may learn from: its own choice first. Empty for a model that needs no training."""
     if not model.trained:
         return ()
-    able = [name for name in names() if not OBJECTIVES[name].refuses(model)]
+    able = [name for name in objective_names() if not OBJECTIVES[name].refusal_reason(model)]
     return tuple(sorted(able, key=lambda name: (name != model.objective, name)))
 
 
-def check(objective: str, model: Recommender) -> None:
+def check_objective(objective: str, model: Recommender) -> None:
     """Raises InputError if this model, as configured, would see its own targets under `objective`."""
-    reason = objective_class(objective).refuses(model)
+    reason = objective_class(objective).refusal_reason(model)
     if reason:
-        able = ", ".join(honest(model)) or "none: it needs no training"
+        able = ", ".join(honest_objectives(model)) or "none: it needs no training"
         raise InputError(f"{model.config.name} cannot learn from the objective {objective!r}: {reason}; it can from: {able}")
 
 
@@ -216,25 +216,25 @@ class Window(Objective):
     config: WindowConfig
 
     @classmethod
-    def refuses(cls, model: Recommender) -> str:
+    def refusal_reason(cls, model: Recommender) -> str:
         if not model.causal:
             return "its states read later events"
         return "it is asked with a mask" if model.masks else ""
 
-    def rows(self, rng: np.random.Generator) -> Rows:
+    def epoch_rows(self, rng: np.random.Generator) -> EpochRows:
         users = np.flatnonzero(self.ends - self.starts > 1)
         span = min(self.config.span, self.length)
         # a short history is cut in two: as one window, its retrieval would always read a single event
-        which, back, wide = tiles((self.ends - self.starts - 1)[users], span, rng, split_short=True)
-        return Rows(users[which], self.ends[users[which]] - 1 - back, wide)
+        which, back, wide = tile_targets((self.ends - self.starts - 1)[users], span, rng, split_short=True)
+        return EpochRows(users[which], self.ends[users[which]] - 1 - back, wide)
 
-    def batch(self, rows: Rows, rng: np.random.Generator) -> Batch:
+    def make_batch(self, rows: EpochRows, rng: np.random.Generator) -> Batch:
         cuts = rows.last + 1 - rows.wide  # the first target; everything before it may be read
         columns = needed_columns(cuts - self.starts[rows.users], self.length)
         earlier = left_pad(self.dataset.histories, rows.users, cuts, columns)
         if self.config.retrieval == "random":
             earlier = random_parts(earlier, rng)
-        return replace(super().batch(rows, rng), retrieval_items=earlier)
+        return replace(super().make_batch(rows, rng), retrieval_items=earlier)
 
 
 def random_parts(items: Tensor, rng: np.random.Generator) -> Tensor:
@@ -265,14 +265,14 @@ class AllConfig(ObjectiveConfig, name="all"):
 @register(AllConfig)
 class All(Objective):
     @classmethod
-    def refuses(cls, model: Recommender) -> str:
+    def refusal_reason(cls, model: Recommender) -> str:
         if not model.causal:
             return "its states read later events"
         if model.retrieves:
             return "its retrieval would read the targets"
         return "it is asked with a mask" if model.masks else ""
 
-    def rows(self, rng: np.random.Generator) -> Rows:
+    def epoch_rows(self, rng: np.random.Generator) -> EpochRows:
         users = np.flatnonzero(self.ends - self.starts > 1)  # every train event but the first is a target
-        which, back, wide = tiles((self.ends - self.starts - 1)[users], self.length, rng, split_short=False)
-        return Rows(users[which], self.ends[users[which]] - 1 - back, wide)
+        which, back, wide = tile_targets((self.ends - self.starts - 1)[users], self.length, rng, split_short=False)
+        return EpochRows(users[which], self.ends[users[which]] - 1 - back, wide)

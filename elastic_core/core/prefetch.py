@@ -8,13 +8,13 @@ import torch
 from elastic_core.core.batches import Batch
 
 
-def ahead(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
+def prefetch_batches(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
     """The batches, on the device, in their order. What is drawn follows from the batches alone, whoever draws it, and what is
     raised there is raised here."""
-    return (batch.to(device) for batch in drawn_ahead(batch.moved(torch.Tensor.pin_memory) for batch in batches))
+    return (batch.to(device) for batch in draw_in_advance(batch.map_tensors(torch.Tensor.pin_memory) for batch in batches))
 
 
-def drawn_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
+def draw_in_advance(batches: Iterator[Batch]) -> Iterator[Batch]:
     """The same batches, each drawn by another thread while the one before it is in use."""
     with ThreadPoolExecutor(1, thread_name_prefix="batches") as other:
         coming = other.submit(next, batches, None)

@@ -50,18 +50,18 @@ class Registry(Mapping[str, T]):
             if name in self.modules:
                 import_module(self.modules[name])
             else:
-                plugins.load()
+                plugins.load_plugins()
         return self.loaded[name]
 
     def __iter__(self) -> Iterator[str]:
         """The names of this package in order, then your own."""
-        plugins.load()
+        plugins.load_plugins()
         return iter(dict.fromkeys((*sorted(self.modules), *self.loaded)))
 
     def __len__(self) -> int:
         return len(tuple(iter(self)))
 
-    def named(self, name: Any) -> T:
+    def find_class(self, name: Any) -> T:
         """The class with this name. Raises InputError for an unknown one, listing the known ones."""
         if not isinstance(name, str) or name not in self:
             folders = os.environ.get(plugins.VARIABLE)

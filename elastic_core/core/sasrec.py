@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ConvWidth, ModelConfig, Within
-from elastic_core.core.contract import Encoded, Streams, Variant, register
+from elastic_core.core.contract import Encoded, StreamingModel, Variant, register
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import (
     Attention,
@@ -17,9 +17,9 @@ from elastic_core.core.layers import (
     FeedForward,
     LocalConvolution,
     left_align,
-    masked,
-    readable,
+    readable_columns,
     right_align,
+    zero_padding,
 )
 from elastic_core.core.sasrec_stream import SASRecStream
 
@@ -34,7 +34,7 @@ class SASRecConfig(ModelConfig, name="sasrec", label="SASRec"):
 class Block(nn.Module):
     """Pre-norm attention and feed-forward layer on `[B, N, d]`; `local`: over how many events a convolution goes beside.
 
-    `attention`: anything that is called with (x, real) as `Attention` is, and has its `last`."""
+    `attention`: anything that is called with (x, real) as `Attention` is, and has its `forward_last`."""
 
     def __init__(self, config: ModelConfig, expansion: int, attention: nn.Module, local: int = 0) -> None:
         super().__init__()
@@ -47,9 +47,9 @@ class Block(nn.Module):
     def forward(self, x: Tensor, real: Tensor | None = None, last: bool = False) -> Tensor:
         h = self.norm(x)
         if last:
-            y = self.attention.last(h, real)  # type: ignore[operator]
+            y = self.attention.forward_last(h, real)  # type: ignore[operator]
             if self.local is not None:
-                y = y + self.local.last(masked(h, None if real is None else readable(real)))
+                y = y + self.local.forward_last(zero_padding(h, None if real is None else readable_columns(real)))
             return self.feed_forward(x[:, -1:] + y)
         y = self.attention(h, real)
         return self.feed_forward(x + self.dropout(y if self.local is None else y + self.local(h)))
@@ -61,7 +61,7 @@ def self_attention(config: ModelConfig, fused: bool, causal: bool) -> Attention:
 
 
 @register(SASRecConfig)
-class SASRec(Streams):
+class SASRec(StreamingModel):
     """Unidirectional self-attention; learns from every position at once. Its stream keeps keys and values: it grows."""
 
     objective = "all"
@@ -90,7 +90,7 @@ class SASRec(Streams):
         return self.norm(self._encode(batch, last=True)[:, -1])
 
     def last_weights(self, batch: Batch) -> Tensor:
-        """`Attends`: softmax weights."""
+        """`AttentionModel`: softmax weights."""
         real = batch.mask
         x, found = left_align(self.events(batch.items, batch.padded), real), []
         for block in self.blocks:
@@ -98,8 +98,8 @@ class SASRec(Streams):
             x = block(x)
         return torch.stack(found)
 
-    def kept_per_event(self, columns: int) -> int:
-        return self.kept_by_blocks() if self.config.fused else super().kept_per_event(columns)
+    def saved_per_event(self, columns: int) -> int:
+        return self.saved_by_blocks() if self.config.fused else super().saved_per_event(columns)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         real = batch.mask

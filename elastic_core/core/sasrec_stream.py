@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.layers import Attention, left_align, masked, right_align, split_heads
+from elastic_core.core.layers import Attention, left_align, right_align, split_heads, zero_padding
 from elastic_core.core.stream import Kept, Stream, norm_arguments
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ class SASRecStream(Stream):
     def __init__(self, model: "SASRec", room: int) -> None:
         super().__init__(model, room)
         with torch.inference_mode():
-            self.folded = [_folded(block) for block in model.blocks]  # type: ignore[arg-type]
+            self.folded = [_fold_weights(block) for block in model.blocks]  # type: ignore[arg-type]
 
-    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         model, real, heads = self.model, history > 0, self.model.config.heads
-        x = left_align(masked(model.events.content(history) + model.events.where(columns), real), real)
+        x = left_align(zero_padding(model.events.embed_items(history) + model.events.positions_of(columns), real), real)
         kept = {"first": columns.stop - real.sum(1)}
         for i, block in enumerate(model.blocks):
             h = right_align(block.norm(x), real)
@@ -43,18 +43,18 @@ class SASRecStream(Stream):
                 kept[f"{i}.{name}"] = full
             if block.local is not None:
                 tail = len(block.local.taps) - 1
-                kept[f"{i}.tail"] = functional.pad(masked(h, real), (0, 0, tail, 0))[:, h.shape[1] :]
+                kept[f"{i}.tail"] = functional.pad(zero_padding(h, real), (0, 0, tail, 0))[:, h.shape[1] :]
             x = block(x)
         return model.norm(right_align(x, real)[:, -1]), kept
 
-    def _bind(self) -> None:
+    def _rebind_tensors(self) -> None:
         first = self.kept["first"]
         self.first = int(first.min()) if len(first) else 0
         self.even = self._alike and (not len(first) or int(first.max()) == self.first)
 
-    def _next(self, items: Tensor) -> Tensor:
+    def _read_event(self, items: Tensor) -> Tensor:
         events, start = self.model.events, self.model.length - self.room
-        x = torch.add(self.where(), functional.embedding(items, events.items.weight), alpha=events.scale)
+        x = torch.add(self.next_positions(), functional.embedding(items, events.items.weight), alpha=events.scale)
         seen, rows = slice(self.first, start + self._most + 1), torch.arange(len(x), device=x.device)
         unread = None
         if not self.even:
@@ -81,13 +81,13 @@ class SASRecStream(Stream):
             if block.local is not None:
                 window = torch.cat([self.kept[f"{i}.tail"], h.unsqueeze(1)], 1)
                 self.kept[f"{i}.tail"] = window[:, 1:]
-                x = x.add_(block.local.last(window)[:, 0])
+                x = x.add_(block.local.forward_last(window)[:, 0])
             z = torch.addmm(inner_bias, torch.layer_norm(x, *inner_norm), inner)
             x = torch.addmm(x, torch.addcmul(z, z, torch.erf(z)), outer).add_(block.feed_forward.outer.bias)
         return torch.layer_norm(x, *norm_arguments(self.model.norm))
 
 
-def _folded(block: "Block") -> tuple[Any, ...]:
+def _fold_weights(block: "Block") -> tuple[Any, ...]:
     """A block's weights as a step reads them; gelu(z) = ½ z (1 + erf(√½ z)), with √½ in front of z and the rest behind."""
     own, half = block.attention, math.sqrt(0.5)
     assert isinstance(own, Attention)

@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.batches import Met, one_draw, weigh_repeats
+from elastic_core.core.batches import SeenItems, same_draw, weigh_repeats
 from elastic_core.core.contract import Mixture, Scorer
 from elastic_core.core.layers import autocast_to, linear
 
 CHUNK_BYTES = 1 << 20  # logits that are worked on together: as many as a processor's cache holds
 APART = 16  # numbers between rows of logits that are worked on together
 
-Softmax = Callable[[Tensor | Mixture, Tensor, Scorer, Met | None], Tensor]
+Softmax = Callable[[Tensor | Mixture, Tensor, Scorer, SeenItems | None], Tensor]
 
 
-def full_softmax(states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
+def full_softmax(states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met: SeenItems | None = None) -> Tensor:
     """Cross-entropy of the next item over all items (Eq. 9), summed. states `[M, D]`, targets `[M]` in 1 … n_items; column 0
     (padding) takes no part.
 
@@ -31,7 +31,7 @@ def full_softmax(states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met:
         assert isinstance(states, Tensor)  # no mixture
         logits = scorer(states, met)[:, 1:]
         return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets - 1, reduction="sum")
-    vectors, shares = scorer.split(states)
+    vectors, shares = scorer.split_mixture(states)
     repeat_bias = None if met is None else scorer.repeat_bias
     met = met and met._replace(counted=scorer.repeat_counts)
     loss: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, repeat_bias, targets, met)
@@ -50,7 +50,7 @@ class _FullSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, vectors: Tensor, shares: Tensor, table: Tensor, bias: Tensor | None, repeat_bias: Tensor | None,
-        targets: Tensor, met: Met | None,
+        targets: Tensor, met: SeenItems | None,
     ) -> Tensor:  # fmt: skip
         m, parts, d = vectors.shape
         device = vectors.device.type
@@ -71,11 +71,11 @@ class _FullSoftmax(torch.autograd.Function):
             if bias is not None:
                 logits += bias[1:].float()
             if repeat_bias is not None and met is not None:
-                seen = met.among(len(items), part)[:, 1:].repeat_interleave(parts, 0)
+                seen = met.seen_mask(len(items), part)[:, 1:].repeat_interleave(parts, 0)
                 logits += repeat_bias.float() * seen
             goal = (targets[part] - 1).repeat_interleave(parts).unsqueeze(1)  # [R P, 1]
             right = logits.gather(1, goal).view(-1, parts)
-            shown, norm = probabilities(logits)  # the logits are gone
+            shown, norm = softmax_in_place(logits)  # the logits are gone
             log_p = right - norm.view(-1, parts) + shares[part]
             found = log_p.logsumexp(1, keepdim=True)
             total -= found.sum()
@@ -115,7 +115,7 @@ def multiply_into(out: Tensor, a: Tensor, b: Tensor) -> None:
         out.copy_(a @ b)
 
 
-def probabilities(logits: Tensor) -> tuple[Tensor, Tensor]:
+def softmax_in_place(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Logits `[R, V]`, which are overwritten → their softmax and log-sum-exp `[R]`.
 
     torch's softmax is two to four times as fast as its exponential (on a CPU) and keeps the normaliser to itself; but the largest
@@ -134,7 +134,7 @@ class SharedNegatives:
     def __init__(self, counts: Tensor, negatives: int) -> None:
         self.proposal, self.negatives = negative_proposal(counts), negatives
 
-    def __call__(self, states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met: Met | None = None) -> Tensor:
+    def __call__(self, states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met: SeenItems | None = None) -> Tensor:
         self.proposal = self.proposal.to(targets.device)
         return sampled_softmax(states, targets, scorer, self.proposal, self.negatives, met)
 
@@ -149,25 +149,25 @@ def negative_proposal(counts: Tensor) -> Tensor:
 
 
 def sampled_softmax(
-    states: Tensor | Mixture, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: Met | None = None,
+    states: Tensor | Mixture, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: SeenItems | None = None,
 ) -> Tensor:  # fmt: skip
     """Softmax over the target and `negatives` items shared by the whole step, drawn with replacement from `proposal`, summed.
 
     Every negative's logit is corrected by -log(negatives · q): the expected denominator is then the full one. Negatives
     that hit the target are masked. states `[M, D]`, targets `[M]`, proposal `[n_items + 1]`; tends to the full softmax.
     """
-    drawn = one_draw(torch.multinomial(proposal, negatives, replacement=True))
+    drawn = same_draw(torch.multinomial(proposal, negatives, replacement=True))
     rarity = -(proposal[drawn] * negatives).log()
-    vectors, shares = scorer.split(states)
+    vectors, shares = scorer.split_mixture(states)
     n_items = len(proposal) - 1
     repeat_bias = None if met is None else scorer.repeat_bias
     seen = None
     if met is not None and repeat_bias is not None:
         met = met._replace(counted=scorer.repeat_counts)
-        seen = _met_own(met, targets, n_items).flatten(), _met_among(met, drawn, n_items)
+        seen = _seen_own_item(met, targets, n_items).flatten(), _seen_columns(met, drawn, n_items)
     if scorer.pairs is None:
-        return _in_chunks(vectors, shares, scorer, targets, drawn, rarity, repeat_bias, seen)
-    right, wrong = scorer.at(vectors, targets).float(), scorer.among(vectors, drawn).float() + rarity
+        return _sampled_in_chunks(vectors, shares, scorer, targets, drawn, rarity, repeat_bias, seen)
+    right, wrong = scorer.score_own_item(vectors, targets).float(), scorer.score_items(vectors, drawn).float() + rarity
     if repeat_bias is not None and seen is not None:
         right, wrong = right + repeat_bias * seen[0].unsqueeze(1), wrong + (repeat_bias * seen[1]).unsqueeze(1)
     wrong = wrong.masked_fill((drawn[None, :] == targets[:, None]).unsqueeze(1), -torch.inf)
@@ -175,13 +175,13 @@ def sampled_softmax(
     return -(right - total + shares.float()).logsumexp(-1).sum()
 
 
-def _in_chunks(
+def _sampled_in_chunks(
     vectors: Tensor, shares: Tensor, scorer: Scorer, targets: Tensor, drawn: Tensor, rarity: Tensor, repeat_bias: Tensor | None,
     seen: tuple[Tensor, Tensor] | None,
 ) -> Tensor:  # fmt: skip
     """Of a scorer without `pairs`, once its negatives were drawn."""
     both = torch.cat([targets, drawn])  # the table is read once: every look at it has a gradient of its size
-    own, others = scorer.rows(both).split([len(targets), len(drawn)])
+    own, others = scorer.item_rows(both).split([len(targets), len(drawn)])
     own_bias, bias = None, rarity
     if scorer.bias is not None:
         own_bias, bias = functional.embedding(both, scorer.bias.unsqueeze(1)).squeeze(1).float().split([len(targets), len(drawn)])
@@ -217,7 +217,7 @@ class _SampledSoftmax(torch.autograd.Function):
         rows = _chunk_rows(m, parts, width, device)
         # a column for the target, and more: rows that lie a power of two apart would share their places in a cache
         room = vectors.new_empty(min(rows, m) * parts, width + APART, dtype=shares.dtype)
-        hit, column, until = _hits(targets, drawn, rows) if device == "cpu" else (None, None, [])
+        hit, column, until = _find_hits(targets, drawn, rows) if device == "cpu" else (None, None, [])
         for i, at in enumerate(range(0, m, rows)):
             part, parts_of = slice(at, at + rows), slice(at * parts, (at + rows) * parts)
             v = flat[parts_of]
@@ -237,7 +237,7 @@ class _SampledSoftmax(torch.autograd.Function):
                 by_part[hit[where] - at, :, column[where]] = -torch.inf
             every[:, width:] = -torch.inf
             by_part[..., width] = right[part]
-            shown, norm = probabilities(every)  # the logits are gone
+            shown, norm = softmax_in_place(every)  # the logits are gone
             log_p = right[part] - norm.view(-1, parts) + shares[part]
             found = log_p.logsumexp(1, keepdim=True)
             total -= found.sum()
@@ -271,7 +271,7 @@ class _SampledSoftmax(torch.autograd.Function):
         return (*(None if x is None else x * scale for x in ctx.found), None, None, None)
 
 
-def _hits(targets: Tensor, drawn: Tensor, rows: int) -> tuple[Tensor, Tensor, list[int]]:
+def _find_hits(targets: Tensor, drawn: Tensor, rows: int) -> tuple[Tensor, Tensor, list[int]]:
     """Where what was drawn is the target: rows `[E]` ascending, columns `[E]`, and where in them every chunk of `rows` begins."""
     known, order = drawn.sort()
     first = torch.searchsorted(known, targets)
@@ -285,16 +285,16 @@ def _hits(targets: Tensor, drawn: Tensor, rows: int) -> tuple[Tensor, Tensor, li
 # What rows have met before, asked without a number for every item of the catalogue.
 
 
-def _met_among(met: Met, chosen: Tensor, n_items: int) -> Tensor:
-    """The columns `chosen [C]` (none of them 0) of `Met.among`, without the others: `[M, C]`."""
+def _seen_columns(met: SeenItems, chosen: Tensor, n_items: int) -> Tensor:
+    """The columns `chosen [C]` (none of them 0) of `SeenItems.seen_mask`, without the others: `[M, C]`."""
     ordered = chosen.sort().values
     column = torch.full((n_items + 1,), len(chosen), device=chosen.device)
     column[ordered] = torch.searchsorted(ordered, ordered)  # equal ones have one column: nobody asks how many
-    items = column[met.known(n_items)]
+    items = column[met.seen_items(n_items)]
     return met.weigh(items, len(chosen) + 1)[:, column[chosen]]
 
 
-def _met_own(met: Met, own: Tensor, n_items: int) -> Tensor:
-    """How well every row knows its own item: `[M]` → float `[M, 1]`, as `Met.among`."""
-    same = met.known(n_items) == own.unsqueeze(1)
+def _seen_own_item(met: SeenItems, own: Tensor, n_items: int) -> Tensor:
+    """How well every row knows its own item: `[M]` → float `[M, 1]`, as `SeenItems.seen_mask`."""
+    same = met.seen_items(n_items) == own.unsqueeze(1)
     return weigh_repeats(same.sum(1, keepdim=True)) if met.counted else same.any(1, keepdim=True).float()

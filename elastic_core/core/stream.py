@@ -27,8 +27,8 @@ Kept = dict[str, Tensor]
 
 
 class Stream:
-    """B people who advance together. A model's own says in `_start` and `_next` how it reads; `derived` names what follows from
-    the rest of `kept` and the weights (`_derive`), and need not be stored.
+    """B people who advance together. A model's own says in `_read_history` and `_read_event` how it reads; `derived` names what
+    follows from the rest of `kept` and the weights (`_derive_tensors`), and need not be stored.
 
     `limited`: positions count from the end of what is read. Were every event the new end, all older events would move back with
     each of them, and nothing that was summed could follow. What streams exactly is one pass over one window whose end lies ahead:
@@ -49,22 +49,22 @@ class Stream:
 
     # --- what a model says -------------------------------------------------------------------------------------------
 
-    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         """Reads `history [B, n]`, which stands in these columns of a full window: the states `[B, d]`, and what is kept."""
         raise NotImplementedError
 
-    def _next(self, items: Tensor) -> Tensor:
+    def _read_event(self, items: Tensor) -> Tensor:
         """One event for everybody: changes what is kept, returns the states `[B, d]`."""
         raise NotImplementedError
 
-    def _derive(self, kept: Kept) -> Kept:
+    def _derive_tensors(self, kept: Kept) -> Kept:
         """`kept` without what is derived → what is derived."""
         return {}
 
-    def _bind(self) -> None:
+    def _rebind_tensors(self) -> None:
         """`kept` holds other tensors than before."""
 
-    def _settle(self) -> None:
+    def _unify_form(self) -> None:
         """Brings `kept` into the one form in which two streams can be put together."""
 
     # --- what all do -------------------------------------------------------------------------------------------------
@@ -88,8 +88,8 @@ class Stream:
         """Begins anew with left-padded histories `[B, n]`, of which the last `reads` columns count; returns states `[B, d]`."""
         history = history[:, -self.reads :]
         with without_autocast(history.device.type):  # sums in bfloat16 would soon stand still
-            states, kept = self._start(history, slice(self.reads - history.shape[1], self.reads))
-        self._hold(kept, torch.zeros(len(history), dtype=torch.int64, device=history.device))
+            states, kept = self._read_history(history, slice(self.reads - history.shape[1], self.reads))
+        self._hold_state(kept, torch.zeros(len(history), dtype=torch.int64, device=history.device))
         return states
 
     @torch.inference_mode()
@@ -99,83 +99,83 @@ class Stream:
             raise InputError(f"the window has no room for another event; refresh it (every {self.room} events at the latest)")
         if autocast_to(items.device.type):
             with without_autocast(items.device.type):
-                states = self._next(items)
+                states = self._read_event(items)
         else:  # entering a context takes as long as two operations
-            states = self._next(items)
+            states = self._read_event(items)
         self.used += 1
         self._most += 1
         return states
 
     @torch.inference_mode()
-    def at(self, rows: Sequence[int] | Tensor) -> "Stream":
+    def copy_users(self, rows: Sequence[int] | Tensor) -> "Stream":
         """A stream of its own with a copy of these people, in this order."""
-        self._settle()
+        self._unify_form()
         chosen, some = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device), copy.copy(self)
-        some._hold({name: part[chosen] for name, part in self.kept.items()}, self.used[chosen])
+        some._hold_state({name: part[chosen] for name, part in self.kept.items()}, self.used[chosen])
         return some
 
     @torch.inference_mode()
-    def put(self, rows: Sequence[int] | Tensor, some: "Stream") -> None:
-        """Puts the people of a stream from `at` back into these places."""
-        self._settle()
-        some._settle()
+    def put_users(self, rows: Sequence[int] | Tensor, some: "Stream") -> None:
+        """Puts the people of a stream from `copy_users` back into these places."""
+        self._unify_form()
+        some._unify_form()
         chosen = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device)
         for name, part in self.kept.items():
             part[chosen] = some.kept[name]
         self.used[chosen] = some.used
-        self._hold(self.kept, self.used)
+        self._hold_state(self.kept, self.used)
 
     @torch.inference_mode()
-    def take(self, rows: Sequence[int]) -> "Stream":
-        """As `at`, and they are no longer in this one. Raises InputError for somebody named twice."""
-        some = self.at(rows)
+    def take_users(self, rows: Sequence[int]) -> "Stream":
+        """As `copy_users`, and they are no longer in this one. Raises InputError for somebody named twice."""
+        some = self.copy_users(rows)
         stay = torch.ones(self.people, dtype=torch.bool, device=self.used.device)
         stay[torch.as_tensor(rows, dtype=torch.int64)] = False
         if some.people != self.people - int(stay.sum()):
             raise InputError("a person can be taken out of a stream once")
-        self._hold({name: part[stay] for name, part in self.kept.items()}, self.used[stay])
+        self._hold_state({name: part[stay] for name, part in self.kept.items()}, self.used[stay])
         return some
 
     @torch.inference_mode()
-    def merge(self, other: "Stream") -> None:
+    def merge_stream(self, other: "Stream") -> None:
         """Adds the people of another stream of the same model and room behind one's own. Raises InputError for any other."""
         if self.model is not other.model or self.room != other.room:
             raise InputError("two streams can be merged if they are of the same model and have the same room")
-        self._settle()
-        other._settle()
+        self._unify_form()
+        other._unify_form()
         if not self.people:
-            self._hold({name: part.clone() for name, part in other.kept.items()}, other.used)
+            self._hold_state({name: part.clone() for name, part in other.kept.items()}, other.used)
         elif other.people:
             joined = {name: torch.cat([part, other.kept[name]]) for name, part in self.kept.items()}
-            self._hold(joined, torch.cat([self.used, other.used]))
+            self._hold_state(joined, torch.cat([self.used, other.used]))
 
-    def stored(self) -> Kept:
-        """What has to be stored of everybody; `restore` takes it."""
-        self._settle()
+    def stored_state(self) -> Kept:
+        """What has to be stored of everybody; `restore_state` takes it."""
+        self._unify_form()
         return {name: part.contiguous() for name, part in self.kept.items() if name.rsplit(".", 1)[-1] not in self.derived}
 
     @torch.inference_mode()
-    def restore(self, kept: Kept, used: Tensor) -> None:
+    def restore_state(self, kept: Kept, used: Tensor) -> None:
         """Goes on from what was stored."""
-        self._hold({**kept, **self._derive(kept)}, used)
+        self._hold_state({**kept, **self._derive_tensors(kept)}, used)
 
-    def numbers(self) -> int:
+    def count_numbers(self) -> int:
         """How many numbers are kept for one person between two events, everything counted."""
         return 1 + sum(math.prod(part.shape[1:]) for part in self.kept.values())
 
-    def where(self) -> Tensor | float:
+    def next_positions(self) -> Tensor | float:
         """The positions of the next events, `[d]` or `[B, d]`; 0 without positions."""
         if not self.limited:
             return 0.0
         first = self.model.length - self.room
         return self.model.events.positions[first + self._most if self._alike else first + self.used]
 
-    def _hold(self, kept: Kept, used: Tensor) -> None:
+    def _hold_state(self, kept: Kept, used: Tensor) -> None:
         self.kept, self.used = kept, used.clone()
         self._most = int(used.max()) if len(used) else 0
         self._alike = not len(used) or int(used.min()) == self._most
         if kept:
-            self._bind()
+            self._rebind_tensors()
 
 
 def open_stream(model: Recommender, room: int | None = None) -> Stream:

@@ -17,14 +17,14 @@ import numpy as np
 import torch
 
 from elastic_core.core import objective as objectives
-from elastic_core.core.batches import ALONE, Alone, Batch
+from elastic_core.core.batches import ALONE, Batch, SingleProcess
 from elastic_core.core.building import build
 from elastic_core.core.config import FitConfig, TrainConfig
 from elastic_core.core.contract import Recommender, check_data
-from elastic_core.core.evaluate import drawn_people, mean_metrics, rank_people
+from elastic_core.core.evaluate import draw_users, mean_metrics, rank_users
 from elastic_core.core.histories import Dataset
-from elastic_core.core.prefetch import ahead
-from elastic_core.core.step import Learner
+from elastic_core.core.prefetch import prefetch_batches
+from elastic_core.core.step import Optimization
 from elastic_core.errors import InputError
 
 Stop = Callable[[], bool]
@@ -50,29 +50,29 @@ def out_of_minutes(minutes: float) -> str:
     return f"budget of {minutes:g} minutes spent"
 
 
-class Keeper:
+class TrainingCallback:
     """What a loop tells of a training, in this order every epoch. This one keeps the best weights in memory; a run folder's is
     runs/training.py."""
 
     kept: dict[str, torch.Tensor]
 
-    def begin(self, model: Recommender, device: torch.device, processes: int) -> None:
+    def on_begin(self, model: Recommender, device: torch.device, processes: int) -> None:
         """Before the first step of a fresh training."""
 
-    def go_on(self, epochs: int) -> None:
+    def on_resume(self, epochs: int) -> None:
         """Before the first step of one that has had so many epochs."""
 
-    def best(self, judged: Recommender, cut: bool) -> None:
+    def on_best(self, judged: Recommender, cut: bool) -> None:
         """The weights validate better than all before."""
         self.kept = copy.deepcopy(judged.state_dict())
 
-    def epoch(self, row: dict[str, Any], judged: Recommender) -> None:
+    def on_epoch(self, row: dict[str, Any], judged: Recommender) -> None:
         """What an epoch came to."""
 
-    def whole(self, state: dict[str, Any]) -> None:
+    def on_whole_epoch(self, state: dict[str, Any]) -> None:
         """What going on from here needs, after every epoch that was not cut short."""
 
-    def tell(self, event: dict[str, Any]) -> None:
+    def on_progress(self, event: dict[str, Any]) -> None:
         """How far an epoch is, about once a second."""
 
 
@@ -80,9 +80,9 @@ def fit(config: FitConfig, dataset: Dataset, device: str = "cpu") -> Recommender
     """Return the model with its best weights by validation, trained from nothing and kept nowhere.
 
     Raises InputError for settings that cannot work."""
-    keeper = Keeper()
+    keeper = TrainingCallback()
     loop = Loop(config, dataset, keeper, torch.device(device))
-    loop.learn(loop.fresh_learner(), None)
+    loop.run_epochs(loop.new_optimization(), None)
     loop.model.load_state_dict(keeper.kept)
     return loop.model.eval()
 
@@ -95,17 +95,17 @@ class Loop:
         self,
         config: FitConfig,
         dataset: Dataset,
-        keeper: Keeper,
+        keeper: TrainingCallback,
         device: torch.device,
         stop: Stop = lambda: False,
-        ranks: Alone = ALONE,
+        ranks: SingleProcess = ALONE,
     ) -> None:
         self.config, self.dataset, self.keeper, self.stop, self.ranks = config, dataset, keeper, stop, ranks
-        self.device = ranks.place(device)
-        _seed(config.train.seed, 0)
+        self.device = ranks.choose_device(device)
+        _set_seed(config.train.seed, 0)
         self.model = build(config.model, dataset.catalog)
         if self.model.trained:
-            objectives.check(config.objective.name, self.model)
+            objectives.check_objective(config.objective.name, self.model)
         check_data(self.model, dataset)
         self.now = training_clock(config.train)
         self.epoch, self.step, self.seconds = 0, 0, 0.0
@@ -115,55 +115,55 @@ class Loop:
     def objective(self) -> objectives.Objective:
         return objectives.build(self.config.objective, self.dataset, self.config.model.length)
 
-    def fresh_learner(self) -> Learner:
-        return Learner(self.model.to(self.device), self.objective(), self.config.train, self.device, self.ranks)
+    def new_optimization(self) -> Optimization:
+        return Optimization(self.model.to(self.device), self.objective(), self.config.train, self.device, self.ranks)
 
-    def learn(self, learner: Learner, resume: dict[str, Any] | None) -> None:
+    def run_epochs(self, learner: Optimization, resume: dict[str, Any] | None) -> None:
         """Learn until something stops it. `resume`: what a training that broke off left, which `learner` has restored."""
-        first, train, self.learner = self.ranks.first, self.config.train, learner
+        first, train, self.learner = self.ranks.run_on_first, self.config.train, learner
         if resume is not None:
             for name in PROGRESS:
                 setattr(self, name, resume[name])
-            first(self.keeper.go_on, self.epoch)
+            first(self.keeper.on_resume, self.epoch)
             self.stopped = out_of_patience(train, self.epoch, self.best_epoch)
         else:
-            first(self.keeper.begin, self.model, self.device, self.ranks.count)
+            first(self.keeper.on_begin, self.model, self.device, self.ranks.count)
         while not self.stopped and self.epoch < train.epochs:
-            began, row = self.now(), self.ranks.alike(self._epoch)
+            began, row = self.now(), self.ranks.run_alike(self._train_epoch)
             if self.stopped == ASKED and self.epoch > 0:
                 break
             cut = self.stopped
             self.epoch += 1
-            judged = learner.judged(self.dataset)
-            valid = first(self._valid, judged)
+            judged = learner.averaged_model(self.dataset)
+            valid = first(self._validate, judged)
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
-                first(self.keeper.best, judged, bool(cut))
+                first(self.keeper.on_best, judged, bool(cut))
             self.seconds += self.now() - began
             scores = {name: round(value, 6) for name, value in valid.items()}
             row = {"epoch": self.epoch, "step": self.step} | row | {"seconds": round(self.seconds, 2), "valid": scores}
             row |= {"cut": cut} if cut else {}
-            first(self.keeper.epoch, row, judged)
+            first(self.keeper.on_epoch, row, judged)
             if cut:  # what continuing needs stays that of the last whole epoch
                 break
             self.stopped = out_of_patience(train, self.epoch, self.best_epoch)
-            first(lambda: self.keeper.whole({name: getattr(self, name) for name in PROGRESS} | learner.state()))
+            first(lambda: self.keeper.on_whole_epoch({name: getattr(self, name) for name in PROGRESS} | learner.state()))
 
-    def _valid(self, judged: Recommender) -> dict[str, float]:
-        protocol, some = self.config.train.valid_protocol, drawn_people(self.dataset, self.config.train.valid_users)
-        return mean_metrics(rank_people(judged, self.dataset, "valid", (protocol,), some, device=self.device)[protocol])
+    def _validate(self, judged: Recommender) -> dict[str, float]:
+        protocol, some = self.config.train.valid_protocol, draw_users(self.dataset, self.config.train.valid_users)
+        return mean_metrics(rank_users(judged, self.dataset, "valid", (protocol,), some, device=self.device)[protocol])
 
-    def _epoch(self) -> dict[str, Any]:
+    def _train_epoch(self) -> dict[str, Any]:
         """One pass over the targets; returns the loss per target (nats), the side losses, the targets and the events read."""
         seed, batch_size = self.config.train.seed, self.config.train.batch
-        _seed(seed, self.epoch + 1, self.ranks.rank)
+        _set_seed(seed, self.epoch + 1, self.ranks.rank)
         self.model.train()
         total, targets, events, sides = torch.zeros((), dtype=torch.float64, device=self.device), 0, 0, dict[str, torch.Tensor]()
         began, told, done = self.now(), 0.0, 0
-        shares = self.learner.objective.epoch(self.epoch, seed, batch_size, self.ranks.rank, self.ranks.count)
-        for done, batch in enumerate(self._moved(shares), start=1):
+        shares = self.learner.objective.epoch_batches(self.epoch, seed, batch_size, self.ranks.rank, self.ranks.count)
+        for done, batch in enumerate(self._move_to_device(shares), start=1):
             try:
-                self.learner.calibrate(self.dataset, self.epoch, done - 1)
+                self.learner.update_statistics(self.dataset, self.epoch, done - 1)
                 learned = self.learner.step(batch)
             except torch.linalg.LinAlgError:  # the whitening of queries that are no longer numbers
                 total = total + math.nan
@@ -174,7 +174,9 @@ class Loop:
             now = time.monotonic()
             if now - told > 1:
                 told, loss = now, float(total) / max(targets, 1)
-                self.keeper.tell({"event": "step", "epoch": self.epoch + 1, "done": done, "of": self.learner.steps, "loss": loss})
+                self.keeper.on_progress(
+                    {"event": "step", "epoch": self.epoch + 1, "done": done, "of": self.learner.steps, "loss": loss}
+                )
             if self._out_of_time(self.now() - began):
                 break
         if not math.isfinite(total):  # read only now, and for who watches: a device that is read from has to be waited for
@@ -182,23 +184,23 @@ class Loop:
         shown = {name: round(float(value) / max(done, 1), 6) for name, value in sides.items()}
         return {"loss": round(float(total) / max(targets, 1), 6), "auxiliary": shown, "targets": targets, "events": events}
 
-    def _moved(self, batches: Iterable[Batch]) -> Iterable[Batch]:
+    def _move_to_device(self, batches: Iterable[Batch]) -> Iterable[Batch]:
         """The batches on the device; for a GPU, one ahead of it (prefetch.py)."""
         if self.device.type == "cuda":
-            return ahead(iter(batches), self.device)
+            return prefetch_batches(iter(batches), self.device)
         return (batch.to(self.device) for batch in batches)
 
     def _out_of_time(self, seconds: float) -> bool:
         """Any process may be asked to stop; the clock is rank 0's."""
         minutes, asked, spent = self.config.train.minutes, 2, 1
         late = minutes and not self.ranks.rank and self.seconds + seconds > minutes * 60
-        decided = self.ranks.largest(asked if self.stop() else spent if late else 0)
+        decided = self.ranks.find_largest(asked if self.stop() else spent if late else 0)
         if decided:
             self.stopped = ASKED if decided == asked else out_of_minutes(minutes)
         return bool(self.stopped)
 
 
-def _seed(seed: int, epoch: int, rank: int = 0) -> None:
+def _set_seed(seed: int, epoch: int, rank: int = 0) -> None:
     """Each rank has noise of its own; rank 0 that of a process alone."""
     mixed = int(np.random.SeedSequence([seed, epoch, rank][: 3 if rank else 2]).generate_state(1)[0])
     random.seed(mixed)

@@ -38,24 +38,24 @@ class BasketDataset(Dataset):
     def split_arrays(self) -> tuple[ndarray, ...]:
         return *super().split_arrays(), self.baskets.astype("<i4", copy=False)
 
-    def ends(self, split: Split) -> ndarray:
+    def split_ends(self, split: Split) -> ndarray:
         return self.test_starts if split == "test" else self.valid_starts
 
-    def targets(self, split: Split) -> ndarray:
+    def target_items(self, split: Split) -> ndarray:
         if split == "train":
             raise InputError("the training split has no single target a user")
-        return self.histories.items[self.ends(split)]
+        return self.histories.items[self.split_ends(split)]
 
     def next_items(self, user: int, split: Split = "test") -> ndarray:
         end = self.test_starts[user] if split != "test" else self.histories.offsets[user + 1]
-        return self.histories.items[self.ends(split)[user] : end]
+        return self.histories.items[self.split_ends(split)[user] : end]
 
-    def reordered(self, rng: np.random.Generator) -> Dataset:
+    def reorder_events(self, rng: np.random.Generator) -> Dataset:
         """The same baskets with the items of each in another order."""
         order = np.lexsort((rng.random(len(self.baskets), dtype=np.float32), self.baskets))
         return replace(self, histories=replace(self.histories, items=self.histories.items[order]))
 
-    def successors(self, rng: np.random.Generator) -> ndarray:
+    def next_targets(self, rng: np.random.Generator) -> ndarray:
         """After every event an item of the user's next basket, drawn evenly; nothing in the last basket of training, after which
         validation's comes."""
         starts = np.flatnonzero(np.diff(self.baskets, prepend=-1, append=self.baskets[-1] + 1))  # and where all end

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy import ndarray
 
-from elastic_core.core.histories import Dataset, Histories, Split, tally
+from elastic_core.core.histories import Dataset, Histories, Split, count_numbers
 from elastic_core.errors import InputError
 
 SHARES = (0.8, 0.9)  # of all events, before the first date and before the second
@@ -28,16 +28,16 @@ class ByTime(Dataset):
     def split_arrays(self) -> tuple[ndarray, ...]:
         return *super().split_arrays(), np.array(self.dates, "<i8")
 
-    def ends(self, split: Split) -> ndarray:
+    def split_ends(self, split: Split) -> ndarray:
         """As of any data. Who joined after the first date is learned nothing from: their first event alone is theirs to read."""
         if split == "test":
             return self.borders[1]
         return np.maximum(self.borders[0], self.histories.offsets[:-1] + 1)
 
-    def asked(self, split: Split) -> ndarray:
+    def users_with_target(self, split: Split) -> ndarray:
         return self.validated if split == "valid" else np.arange(self.tested)
 
-    def targets(self, split: Split) -> ndarray:
+    def target_items(self, split: Split) -> ndarray:
         """int32 [users]: of people who are not asked, some item of theirs."""
         if split == "train":
             raise InputError("the training split has no single target a user")
@@ -45,10 +45,10 @@ class ByTime(Dataset):
         found: ndarray = self.histories.items[np.minimum(self.borders[0 if split == "valid" else 1], last)]
         return found
 
-    def counts(self) -> ndarray:
+    def item_counts(self) -> ndarray:
         """int64 [n_items + 1]: events of each item before the first date."""
         border, places = np.repeat(self.borders[0], self.histories.lengths), np.arange(len(self.histories.items))
-        return tally(self.histories.items, self.catalog.n_items + 1, lambda piece: places[piece] < border[piece])
+        return count_numbers(self.histories.items, self.catalog.n_items + 1, lambda piece: places[piece] < border[piece])
 
 
 def by_time(dataset: Dataset, shares: tuple[float, float] = SHARES) -> ByTime:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy import ndarray
 
-from elastic_core.core.histories import Catalog, Dataset, Histories, tally
+from elastic_core.core.histories import Catalog, Dataset, Histories, count_numbers
 from elastic_core.errors import InputError
 from elastic_core.text import natural_order
 
@@ -78,7 +78,7 @@ def k_core_mask(users: ndarray, items: ndarray, k: int) -> ndarray:
     while left != before:
         before = left
         for numbers, least in ((items, k), (users, max(k, SHORTEST))):
-            counts = tally(numbers, int(numbers.max(initial=0)) + 1, lambda piece: keep[piece])
+            counts = count_numbers(numbers, int(numbers.max(initial=0)) + 1, lambda piece: keep[piece])
             keep[(counts < least)[numbers]] = False
             left = int(counts[counts >= least].sum())
     return keep
@@ -125,7 +125,7 @@ def preprocess(
     items, item_ids = _renumber_present(items[keep], item_ids)
     _at_least_two(user_ids, item_ids, label, f" after the {k_core}-core filter")
 
-    offsets = np.concatenate([[0], np.cumsum(tally(users, len(user_ids)))])
+    offsets = np.concatenate([[0], np.cumsum(count_numbers(users, len(user_ids)))])
     times = times[keep] if table.timed else np.arange(len(users)) - np.repeat(offsets[:-1], np.diff(offsets))
     found = Ties(ties, *_tied_shares(times, offsets), by_item, newest_first) if ties else None
     return Dataset(
@@ -180,7 +180,7 @@ def _by_user_and_time(users: ndarray, times: ndarray) -> ndarray:
 
 def _renumber_present(numbers: ndarray, ids: ndarray) -> tuple[ndarray, ndarray]:
     """Renumber so that only those that are there count, in the order that they have."""
-    there = tally(numbers, len(ids)) > 0
+    there = count_numbers(numbers, len(ids)) > 0
     return (np.cumsum(there, dtype=np.int32) - np.int32(1))[numbers], ids[there]
 
 

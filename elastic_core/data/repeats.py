@@ -29,10 +29,10 @@ class Repeats(NamedTuple):
 
 def count_repeats(dataset: Dataset, split: Split = "test") -> Repeats:
     """Of everybody who has a target in this split."""
-    histories, asked = dataset.histories, dataset.asked(split)
+    histories, asked = dataset.histories, dataset.users_with_target(split)
     users = np.repeat(np.arange(histories.n_users), histories.lengths)
-    before = np.arange(len(users)) < dataset.ends(split)[users]
-    again = users[before & (histories.items == dataset.targets(split)[users])]
+    before = np.arange(len(users)) < dataset.split_ends(split)[users]
+    again = users[before & (histories.items == dataset.target_items(split)[users])]
     return Repeats(int(np.isin(asked, again).sum()), len(asked))
 
 

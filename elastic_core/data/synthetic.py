@@ -22,7 +22,7 @@ import pandas as pd
 from numpy import ndarray
 from numpy.random import Generator
 
-from elastic_core.core.histories import Catalog, Dataset, Histories, tally
+from elastic_core.core.histories import Catalog, Dataset, Histories, count_numbers
 from elastic_core.data.preprocessing import k_core_mask
 from elastic_core.errors import InputError
 from elastic_core.run_config import PlantedConfig
@@ -101,11 +101,11 @@ def planted(config: PlantedConfig, k_core: int = 5) -> Dataset:
 
     users = np.repeat(np.arange(config.users, dtype=np.int32), lengths)
     keep = k_core_mask(users, events, k_core)
-    sizes = tally(users, config.users, lambda piece: keep[piece])
+    sizes = count_numbers(users, config.users, lambda piece: keep[piece])
     people_left = np.flatnonzero(sizes)
     if len(people_left) < 2:
         raise InputError(f"the planted world has fewer than two users left after the {k_core}-core filter")
-    items_left = np.flatnonzero(tally(events, config.items, lambda piece: keep[piece]))
+    items_left = np.flatnonzero(count_numbers(events, config.items, lambda piece: keep[piece]))
     dense = np.zeros(config.items, dtype=np.int32)
     dense[items_left] = np.arange(1, len(items_left) + 1)
     events = dense[events[keep]]

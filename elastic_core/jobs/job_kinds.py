@@ -110,7 +110,7 @@ class Trainings(Queue[Training]):
                 baselines.write_comparison(job.run, baselines.compare_with_baselines(job.run, dataset, protocol, tell))
             except Exception:  # the training is done and tested: nothing here may make it a failed one, and the card says it
                 traceback.print_exc()
-        return str((job.run.last("end") or {}).get("reason", ""))
+        return str((job.run.last_event("end") or {}).get("reason", ""))
 
     def has_result(self, request: TrainingRequest) -> bool:
         run = Run(self.root / request.name)

@@ -16,7 +16,7 @@ from numpy import ndarray
 from pandas import DataFrame
 
 from elastic_core.core.candidates import Candidates
-from elastic_core.core.evaluate import Ranks, expected, rank
+from elastic_core.core.evaluate import Ranks, expected_metrics, rank_targets
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
 from elastic_core.data.synthetic import NOISE, Truth
@@ -33,7 +33,7 @@ ALL = "all"
 def events_since_interest(dataset: Dataset, split: Split = "test") -> ndarray:
     """Events since the target's interest last showed, int [users]; 0 where the target is noise or its interest is new."""
     truth = truth_of(dataset)
-    ends, starts = dataset.ends(split), dataset.histories.offsets[:-1]
+    ends, starts = dataset.split_ends(split), dataset.histories.offsets[:-1]
     gap = np.zeros(len(ends), dtype=np.int64)
     for user, (start, end) in enumerate(zip(starts, ends, strict=True)):
         interest = truth.event_interest[end]
@@ -52,8 +52,8 @@ def oracle_ranks(dataset: Dataset, protocol: str, split: Split = "test") -> Rank
         users = np.arange(at, min(at + 256, len(ends)))
         scores = truth.oracle(dataset.histories.items, starts[users], ends[users], users)
         targets = torch.from_numpy(candidates.targets[users].astype(np.int64))
-        parts.append(rank(torch.from_numpy(scores), targets, candidates.mask(protocol, users)))
-    return Ranks.join(parts)
+        parts.append(rank_targets(torch.from_numpy(scores), targets, candidates.candidate_mask(protocol, users)))
+    return Ranks.concatenate(parts)
 
 
 def share_by_gap(values: ndarray, oracle: ndarray, gap: ndarray) -> DataFrame:
@@ -85,7 +85,7 @@ def remembered_shares(values: Mapping[str, ndarray], dataset: Dataset) -> DataFr
 
 def oracle_values(dataset: Dataset) -> ndarray:
     """The oracle's NDCG@10 per person."""
-    return expected(oracle_ranks(dataset, PROTOCOL))[METRIC]
+    return expected_metrics(oracle_ranks(dataset, PROTOCOL))[METRIC]
 
 
 def gap_name(low: int, high: int) -> str:

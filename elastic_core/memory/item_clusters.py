@@ -21,7 +21,7 @@ def cluster_users(model: Recommender, dataset: Dataset, clusters: int, k: int, s
     chosen = KMeans(min(clusters, len(unit)), n_init=1, random_state=seed).fit_predict(unit)
     belongs = np.zeros((dataset.catalog.n_items + 1, chosen.max() + 1), np.float32)
     belongs[np.arange(1, len(chosen) + 1), chosen] = 1
-    starts, ends = dataset.histories.offsets[:-1], dataset.ends("test")
+    starts, ends = dataset.histories.offsets[:-1], dataset.split_ends("test")
     shares = np.stack(
         [
             mean_shares(dataset.histories.items[None, max(start, end - model.length) : end], belongs)[0]

@@ -28,7 +28,7 @@ from elastic_core.data import Catalog, Dataset
 from elastic_core.data.synthetic import NOISE
 from elastic_core.errors import InputError
 from elastic_core.memory.gaps import truth_of
-from elastic_core.models import Recommender, tracing
+from elastic_core.models import Recommender, as_tracing_model
 
 
 class Score(NamedTuple):
@@ -81,7 +81,7 @@ def compare_with_nulls(model: Recommender, dataset: Dataset, people: int = MOST_
 
 def best_possible_ami(dataset: Dataset, length: int) -> float:
     """The best people's score (AMI) of who knows every interest of the last `length` events and counts with a half-life."""
-    truth, ends = truth_of(dataset), dataset.ends("test")
+    truth, ends = truth_of(dataset), dataset.split_ends("test")
     starts = np.maximum(dataset.histories.offsets[:-1], ends - length)
     heaviest, best = truth.user_mixture.argmax(1), 0.0
     for half_life in (4.0, 8.0, 16.0, 32.0, 1e9):
@@ -102,17 +102,17 @@ def measure_recovery(model: Recommender, dataset: Dataset, people: int = MOST_US
     rng = np.random.default_rng(0)
     everyone = dataset.histories.n_users
     users = np.arange(everyone) if everyone <= people else np.sort(rng.choice(everyone, people, replace=False))
-    ends = dataset.ends("test")[users]
+    ends = dataset.split_ends("test")[users]
     heaviest = dataset.truth.user_mixture[users].argmax(1)
     experts, labels, interests = [], [], []
     model.eval()
     for at in range(0, len(users), 256):
         rows = slice(at, at + 256)
         batch = reading_batch(dataset, users[rows], ends[rows], model.length)
-        trace = tracing(model).trace(batch)
+        trace = as_tracing_model(model).trace_reading(batch)
         experts_of = trace.retrieved[0].experts
         experts.append(experts_of.numpy())
-        strongest_reader = trace.taken.argmax(1)  # [B, N] rank of the expert that takes most of the event
+        strongest_reader = trace.slot_weights.argmax(1)  # [B, N] rank of the expert that takes most of the event
         labels.append(experts_of.gather(1, strongest_reader)[batch.real].numpy())
         interests.append(event_truth(dataset, users[rows], ends[rows], batch.items.shape[1]))
     chosen, read, true = np.concatenate(experts), np.concatenate(labels), np.concatenate(interests)

@@ -11,7 +11,7 @@ import torch
 from numpy import ndarray
 
 from elastic_core.core.batches import Batch, reading_batch
-from elastic_core.core.contract import Recommender, Retrieved, can_retrieve, memory_of
+from elastic_core.core.contract import Recommender, Retrieved, as_retrieving_model, can_retrieve
 from elastic_core.core.histories import Dataset, Split
 from elastic_core.errors import InputError
 
@@ -21,7 +21,7 @@ HOT, USUAL, COLD, DEAD = "hot", "usual", "cold", "dead"
 
 
 @dataclass(frozen=True)
-class Routing:
+class RoutedUsers:
     """One row per person: `experts [U, k]`, `gates [U, k]`; per expert `load [K]` and `traffic [K]`; `spectrum [d]`."""
 
     experts: ndarray
@@ -47,7 +47,7 @@ class Routing:
     def gini(self) -> float:
         return gini_index(self.load)
 
-    def chance(self, draws: int = 200, seed: int = 0) -> tuple[ndarray, ndarray, float]:
+    def random_router(self, draws: int = 200, seed: int = 0) -> tuple[ndarray, ndarray, float]:
         """A router that picks k distinct experts uniformly: 2.5% and 97.5% of the *sorted* load, and its mean used share.
 
         No more than people · k experts have a load, and no more are held; of more than 300,000 there are fewer draws."""
@@ -62,7 +62,7 @@ class Routing:
         low, high = (np.pad(np.quantile(loads, share, axis=0), (size - most, 0)) for share in (0.025, 0.975))
         return low, high, float((loads > 0).sum() / (draws * size))
 
-    def summary(self) -> dict[str, float]:
+    def usage_summary(self) -> dict[str, float]:
         return {"used": round(self.used, 4), "entropy": round(self.entropy, 4), "gini": round(self.gini, 4)}
 
 
@@ -76,18 +76,18 @@ def gini_index(load: ndarray) -> float:
 @torch.inference_mode()
 def route_users(
     model: Recommender, dataset: Dataset, split: Split = "valid", batch: int = 512, users: ndarray | None = None
-) -> Routing:
+) -> RoutedUsers:
     """What histories retrieve at `split` (first layer's retrieval): those of `users`, by default everybody's."""
-    users, ends = np.arange(dataset.histories.n_users) if users is None else users, dataset.ends(split)
+    users, ends = np.arange(dataset.histories.n_users) if users is None else users, dataset.split_ends(split)
     parts = (users[at : at + batch] for at in range(0, len(users), batch))
     retrievals = [
         (each.experts, each.gates.float(), each.query.float(), each.raw.float())
         for each in retrieve_batches(model, (reading_batch(dataset, rows, ends[rows], model.length) for rows in parts))
     ]
     chosen, weights, queries, before = (torch.cat(each).cpu().numpy() for each in zip(*retrievals, strict=True))
-    size = memory_of(model).n_experts
+    size = as_retrieving_model(model).n_experts
     lengths = np.minimum((ends - dataset.histories.offsets[:-1])[users], model.length)
-    return Routing(
+    return RoutedUsers(
         experts=chosen,
         gates=weights,
         load=np.bincount(chosen.ravel(), minlength=size),
@@ -103,7 +103,7 @@ def retrieve_batches(model: Recommender, batches: Iterable[Batch]) -> Iterator[R
     was_training, device = model.training, next(model.parameters()).device
     model.eval()
     for batch in batches:
-        yield memory_of(model).retrieve(batch.to(device))
+        yield as_retrieving_model(model).retrieve(batch.to(device))
     model.train(was_training)
 
 
@@ -151,7 +151,7 @@ def random_choices(people: int, k: int, size: int, draws: int, seed: int) -> Ite
         yield chosen
 
 
-def random_load_limits(traffic: Routing) -> tuple[int, int]:
+def random_load_limits(traffic: RoutedUsers) -> tuple[int, int]:
     """What the random router gives any one expert in 95% of cases (2.5% and 97.5% quantile)."""
     n_users, k = traffic.experts.shape
     return binomial_load_limits(n_users, k, len(traffic.load))

@@ -67,7 +67,7 @@ def measure_routing(
         return r2
 
     rng = np.random.default_rng(0)
-    ends = dataset.ends(split)
+    ends = dataset.split_ends(split)
     lengths = np.minimum(ends - dataset.histories.offsets[:-1], model.length)
     users = np.flatnonzero(lengths >= SHORTEST)
     if len(users) < FEWEST:
@@ -86,7 +86,7 @@ def measure_routing(
     by_length = np.argsort(lengths + rng.random(len(users)), kind="stable")  # neighbours here are of like length
     other = rng.permutation(len(users))
     log_length = np.log(lengths)
-    popularity = np.log(np.maximum(dataset.counts(), 1))
+    popularity = np.log(np.maximum(dataset.item_counts(), 1))
     taste = _popularity_features(items, popularity)
     shares = genre_shares(dataset, items)
     chosen = _indicator_table(everything)

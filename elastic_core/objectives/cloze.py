@@ -12,7 +12,7 @@ import torch
 
 from elastic_core.core.batches import Batch, left_pad, left_pad_times, needed_columns
 from elastic_core.core.config import ObjectiveConfig, Within
-from elastic_core.core.objective import Objective, Rows, register, tiles
+from elastic_core.core.objective import EpochRows, Objective, register, tile_targets
 from elastic_core.models import Recommender
 
 
@@ -28,16 +28,16 @@ class Cloze(Objective):
     config: ClozeConfig
 
     @classmethod
-    def refuses(cls, model: Recommender) -> str:
+    def refusal_reason(cls, model: Recommender) -> str:
         return "" if model.masks else "it has no mask to be asked with"
 
-    def rows(self, rng: np.random.Generator) -> Rows:
+    def epoch_rows(self, rng: np.random.Generator) -> EpochRows:
         """`wide` counts the events of a row that are its own: only they may be masked, so each is met evenly often."""
         users = np.flatnonzero(self.ends - self.starts > 1)
-        which, back, wide = tiles((self.ends - self.starts)[users], self.length, rng, split_short=False)
-        return Rows(users[which], self.ends[users[which]] - back, wide)
+        which, back, wide = tile_targets((self.ends - self.starts)[users], self.length, rng, split_short=False)
+        return EpochRows(users[which], self.ends[users[which]] - back, wide)
 
-    def batch(self, rows: Rows, rng: np.random.Generator) -> Batch:
+    def make_batch(self, rows: EpochRows, rng: np.random.Generator) -> Batch:
         alone = rng.random(len(rows.users)) < self.config.last_share
         last = rows.last - alone * rng.integers(0, rows.wide)  # every event of a row is as likely as any other
         columns = needed_columns(last - self.starts[rows.users], self.length)
@@ -51,7 +51,7 @@ class Cloze(Objective):
             times = times.masked_fill(masked, 0)  # when it happened belongs to the answer
         return Batch(asked, asked, items * masked, times, padded=bool((items[:, 0] == 0).any()))
 
-    def size(self, batch: int) -> tuple[int, float]:
-        steps, own = super().size(batch)
-        rows = max(len(self.rows(np.random.default_rng(0)).users) / steps, 1.0)
+    def epoch_size(self, batch: int) -> tuple[int, float]:
+        steps, own = super().epoch_size(batch)
+        rows = max(len(self.epoch_rows(np.random.default_rng(0)).users) / steps, 1.0)
         return steps, self.config.last_share * rows + (1 - self.config.last_share) * self.config.mask_share * own

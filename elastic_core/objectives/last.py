@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from elastic_core.core.config import ObjectiveConfig, Within
-from elastic_core.core.objective import Objective, Rows, register
+from elastic_core.core.objective import EpochRows, Objective, register
 from elastic_core.models import Recommender
 
 
@@ -20,10 +20,10 @@ class Last(Objective):
     config: LastConfig
 
     @classmethod
-    def refuses(cls, model: Recommender) -> str:
+    def refusal_reason(cls, model: Recommender) -> str:
         return "it is asked with a mask" if model.masks else ""
 
-    def rows(self, rng: np.random.Generator) -> Rows:
+    def epoch_rows(self, rng: np.random.Generator) -> EpochRows:
         lengths = self.ends - self.starts - 1
         able = np.flatnonzero(lengths > 0)
         some = self.config.prefixes_per_user
@@ -32,4 +32,4 @@ class Last(Objective):
             back = rng.integers(0, lengths[users])
         else:
             back = np.arange(len(users)) - np.repeat(np.cumsum(lengths[able]) - lengths[able], lengths[able])
-        return Rows(users, self.ends[users] - 1 - back, np.ones(len(users), np.int64))
+        return EpochRows(users, self.ends[users] - 1 - back, np.ones(len(users), np.int64))

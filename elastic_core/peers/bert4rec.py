@@ -33,18 +33,18 @@ class Bert4Rec(Blocks):
     attention = MaskedAttention
     variants = (Variant("BERT4Rec", {}, "Self-attention in both directions, learned by filling in masked events."),)
 
-    def kept_per_event(self, columns: int) -> int:
-        return self.kept_by_blocks()  # its attention is fused
+    def saved_per_event(self, columns: int) -> int:
+        return self.saved_by_blocks()  # its attention is fused
 
-    def asked(self, batch: Batch) -> Batch:
-        return mask_behind(batch, self.length, self.n_items + 1)
+    def prediction_batch(self, batch: Batch) -> Batch:
+        return append_mask(batch, self.length, self.n_items + 1)
 
     def last_weights(self, batch: Batch) -> Tensor:
-        """`Attends`: softmax weights of the mask."""
-        return of_events(self.block_weights(self.asked(batch)), batch.items.shape[1])
+        """`AttentionModel`: softmax weights of the mask."""
+        return drop_mask_weight(self.block_weights(self.prediction_batch(batch)), batch.items.shape[1])
 
 
-def mask_behind(batch: Batch, length: int, mask: int) -> Batch:
+def append_mask(batch: Batch, length: int, mask: int) -> Batch:
     """The mask behind the history; of one of `length` the oldest event makes room."""
     keep = min(batch.items.shape[1], length - 1)
     items = functional.pad(batch.items[:, -keep:], (0, 1), value=mask)
@@ -52,7 +52,7 @@ def mask_behind(batch: Batch, length: int, mask: int) -> Batch:
     return replace(batch, items=items, retrieval_items=items, targets=None, times=times)
 
 
-def of_events(weights: Tensor, columns: int) -> Tensor:
+def drop_mask_weight(weights: Tensor, columns: int) -> Tensor:
     """The weights `[..., N]` that a mask gives `columns` events; what it gives itself is left out."""
     weights = weights[..., :-1]
     return functional.pad(weights, (columns - weights.shape[-1], 0))

@@ -27,10 +27,10 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from elastic_core.core.layers import Attention, dropout, merge_heads, precise, readable, split_heads
+from elastic_core.core.layers import Attention, dropout, in_full_precision, merge_heads, readable_columns, split_heads
 from elastic_core.models import ModelConfig, Several, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
-from elastic_core.peers.parts.bucket_attention import projected, rows_at
+from elastic_core.peers.parts.bucket_attention import project_precisely, rows_at
 
 BITS = 63  # random directions of the hash
 ITERATIONS = 10  # of K-means
@@ -43,27 +43,27 @@ class ClusteredConfig(ModelConfig, name="clustered", label="Clustered attention"
 
 
 @torch.no_grad()
-@precise
-def clustered(q: Tensor, real: Tensor, directions: Tensor, clusters: int) -> Tensor:
+@in_full_precision
+def cluster_queries(q: Tensor, real: Tensor, directions: Tensor, clusters: int) -> Tensor:
     """q `[B, H, N, e]`, real `[B, N]` (left-padded), directions `[H, bits, e]` → the cluster of each query `[B, H, N]`."""
-    code = _signs(q @ directions.mT)  # [B, H, N, bits]
+    code = _hash_signs(q @ directions.mT)  # [B, H, N, bits]
     n, events = real.shape[1], real.sum(1, keepdim=True)
     first = n - events + torch.arange(clusters, device=q.device) * events // clusters  # [B, C]
     centres = code.gather(2, first[:, None, :, None].expand(-1, code.shape[1], -1, code.shape[-1]))
     for _ in range(ITERATIONS):
-        member = _members((code @ centres.mT).argmax(-1), real, clusters, code)
-        moved = torch.where(member.sum(2).unsqueeze(-1) > 0, _signs(member.mT @ code), centres)
+        member = _membership((code @ centres.mT).argmax(-1), real, clusters, code)
+        moved = torch.where(member.sum(2).unsqueeze(-1) > 0, _hash_signs(member.mT @ code), centres)
         if moved.device.type == "cpu" and not torch.compiler.is_compiling() and torch.equal(moved, centres):
             break  # more would change nothing, but to ask another device costs more
         centres = moved
     return (code @ centres.mT).argmax(-1)
 
 
-def _signs(x: Tensor) -> Tensor:
+def _hash_signs(x: Tensor) -> Tensor:
     return torch.where(x >= 0, 1.0, -1.0).to(x.dtype)
 
 
-def _members(cluster: Tensor, real: Tensor, clusters: int, like: Tensor) -> Tensor:
+def _membership(cluster: Tensor, real: Tensor, clusters: int, like: Tensor) -> Tensor:
     """Who is in which cluster, `[B, H, N, C]`: 1 or 0, and 0 for padding. Numbers are those of `like`."""
     nobody = torch.zeros(*cluster.shape, clusters, dtype=like.dtype, device=like.device)
     return nobody.scatter_(-1, cluster.unsqueeze(-1), real[:, None, :, None].expand(*cluster.shape, 1).to(like.dtype))
@@ -81,24 +81,24 @@ class ClusteredAttention(Attention):
         self.register_buffer("directions", torch.randn(config.heads, BITS, config.width // config.heads))
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
-        q, k, v, cluster, there = self._ready(x, real)
-        member = _members(cluster, there, self.clusters, q)
-        return self._shared(q, k, v, member, cluster, there)
+        q, k, v, cluster, there = self._cluster_inputs(x, real)
+        member = _membership(cluster, there, self.clusters, q)
+        return self._cluster_shares(q, k, v, member, cluster, there)
 
-    def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+    def forward_last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`: one cluster attends."""
-        q, k, v, cluster, there = self._ready(x, real)
+        q, k, v, cluster, there = self._cluster_inputs(x, real)
         member = ((cluster == cluster[..., -1:]) & there.unsqueeze(1)).unsqueeze(-1).to(q)  # [B, H, N, 1]
-        return self._shared(q, k, v, member, torch.zeros_like(cluster[..., -1:]), there)
+        return self._cluster_shares(q, k, v, member, torch.zeros_like(cluster[..., -1:]), there)
 
-    def _ready(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        there = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if real is None else readable(real)
+    def _cluster_inputs(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        there = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if real is None else readable_columns(real)
         k, v = (split_heads(f(x), self.heads) for f in (self.key, self.value))
-        q = split_heads(projected(x, self.query.weight, self.query.bias), self.heads)
-        cluster = clustered(q, there, self.directions, self.clusters)
+        q = split_heads(project_precisely(x, self.query.weight, self.query.bias), self.heads)
+        cluster = cluster_queries(q, there, self.directions, self.clusters)
         return q.to(k.dtype), k, v, cluster, there
 
-    def _shared(self, q: Tensor, k: Tensor, v: Tensor, member: Tensor, cluster: Tensor, there: Tensor) -> Tensor:
+    def _cluster_shares(self, q: Tensor, k: Tensor, v: Tensor, member: Tensor, cluster: Tensor, there: Tensor) -> Tensor:
         """Of the last M queries, those in `cluster [B, H, M]`, one of the columns of `member [B, H, N, C]`."""
         scale, p = 1 / math.sqrt(q.shape[-1]), self.p if self.training else 0.0
         mean = member.mT @ q / member.sum(2).clamp_min(1).unsqueeze(-1)  # q^c [B, H, C, e]
@@ -130,9 +130,9 @@ class Clustered(Blocks):
     )
     config: ClusteredConfig
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         """Beside the block's own: what clusters score and who is in them; of the top keys, copies for every query."""
         config = self.config
         top = min(config.topk, columns)
         clusters = config.heads * config.clusters * (7 + -(-6 * top // columns))
-        return self.kept_by_blocks() + clusters + top * (2 * config.width + 12 * config.heads)
+        return self.saved_by_blocks() + clusters + top * (2 * config.width + 12 * config.heads)

@@ -54,7 +54,7 @@ class Cooccurrence(Recommender):
 
     def fit(self, dataset: Dataset) -> None:
         owners = np.repeat(np.arange(dataset.histories.n_users), dataset.histories.lengths)
-        kept = np.arange(len(owners)) < dataset.ends("train")[owners]  # what training may see
+        kept = np.arange(len(owners)) < dataset.split_ends("train")[owners]  # what training may see
         items, owners = dataset.histories.items[kept].astype(np.int64), owners[kept]
         columns = self.n_items + 1
         table = torch.zeros(columns, columns)  # on the CPU, where adding has one order
@@ -65,7 +65,7 @@ class Cooccurrence(Recommender):
             weight = torch.full((len(first),), FADE ** (distance - 1))
             table.view(-1).index_add_(0, first * columns + then, weight)
             table.view(-1).index_add_(0, then * columns + first, weight * BACKWARD)
-        n = torch.from_numpy(dataset.counts()).clamp(min=1).float()
+        n = torch.from_numpy(dataset.item_counts()).clamp(min=1).float()
         table.div_(n[:, None] ** SOURCE_POWER).div_(n**TARGET_POWER)
         self.table = table.to(self.recency.device)
 

@@ -8,7 +8,7 @@ attends to the history, and what it finds there is not normalised, so that much 
 No vector says what v(c) says for every c, so a *state is the history itself*: the items of up to N events, as numbers, and the
 weight w_j of each, D = 2N; later events are zeros in it. `Scorer.pairs` looks at states and items together. What makes ranking
 the whole catalogue affordable is that a knows two items and nothing else: it is a table of items x items, made once before a
-judgement of many (`reading`) and once a step. All of DIN then is one product of matrices,
+judgement of many (`prepare_states`) and once a step. All of DIN then is one product of matrices,
 
     score(c) = b_c + Σ_j w_j G[x_j, c]      G[x, c] = a(e_x, e_c) <e_x, e_c>
 
@@ -38,7 +38,7 @@ from torch.utils.checkpoint import checkpoint
 from elastic_core.core.layers import SPREAD, Dropout
 from elastic_core.errors import InputError
 from elastic_core.models import Batch, Catalog, Encoded, Judge, Scorer, Variant, register
-from elastic_core.peers.parts.distinct import distinct
+from elastic_core.peers.parts.distinct import distinct_items
 from elastic_core.peers.parts.intensity import Intensity, Modulated, ModulatedConfig
 
 HIDDEN = 36  # width of the activation unit (the paper's)
@@ -73,11 +73,11 @@ class ActivationUnit(nn.Module):
     def forward(self, events: Tensor, candidates: Tensor) -> Tensor:
         parts = events.split(max(1, CHUNK // (len(candidates) * HIDDEN)))
         if not torch.is_grad_enabled():
-            return torch.cat([self._some(part, candidates) for part in parts])
-        again = partial(checkpoint, self._some, use_reentrant=False, preserve_rng_state=False)
+            return torch.cat([self._unit_of_chunk(part, candidates) for part in parts])
+        again = partial(checkpoint, self._unit_of_chunk, use_reentrant=False, preserve_rng_state=False)
         return torch.cat([again(part, candidates) for part in parts])
 
-    def _some(self, events: Tensor, candidates: Tensor) -> Tensor:
+    def _unit_of_chunk(self, events: Tensor, candidates: Tensor) -> Tensor:
         # for one event, the first layer is linear in the candidate: W_p (e ⊙ c) + W_c c = (W_p diag(e) + W_c) c
         maps = self.product.weight * events.unsqueeze(1) + self.candidate.weight  # [U, h, d]
         hidden = functional.linear(candidates, maps.flatten(0, 1), self.event(events).flatten())  # [C, U h]
@@ -119,41 +119,41 @@ class DIN(Modulated):
             self.items.weight[0] = 0
 
     def forward(self, batch: Batch) -> Encoded:
-        weights, surprise = self._weights(batch)
+        weights, surprise = self._event_weights(batch)
         rows = torch.ones(weights.shape[1:], dtype=torch.bool, device=weights.device).tril()
         items = (batch.items.unsqueeze(1) * rows).to(weights.dtype)
-        return Encoded(torch.cat([items, self.dropout(weights)], -1), {}, self._summed(batch, surprise))
+        return Encoded(torch.cat([items, self.dropout(weights)], -1), {}, self._scale_ctreg(batch, surprise))
 
     def last_state(self, batch: Batch) -> Tensor:
-        weights, _ = self._weights(replace(batch, targets=None), last=True)
+        weights, _ = self._event_weights(replace(batch, targets=None), last=True)
         return torch.cat([batch.items.to(weights.dtype), self.dropout(weights[:, -1])], -1)
 
     def scorer(self) -> Scorer:
         counts = self.config.repeat_counts
         return Scorer(self.items.weight, repeat_bias=self.repeat_bias, repeat_counts=counts, pairs=TargetAttention(self))
 
-    def reading(self) -> tuple[Judge, Scorer]:
+    def prepare_states(self) -> tuple[Judge, Scorer]:
         """All pairs are looked at once, if there are not too many of them."""
         scorer = self.scorer()
         if len(self.items.weight) ** 2 <= MOST_PAIRS:
-            content = self.content()
+            content = self.unit_contents()
             scorer = scorer._replace(pairs=TargetAttention(self, self.unit(content, content)))
         return self.last_state, scorer
 
-    def content(self) -> Tensor:
+    def unit_contents(self) -> Tensor:
         """What items are, of unit variance at the start, or the unit hears so little that only popularity is learned."""
         return self.items.weight / SPREAD
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         """States, the bag of every event's past and its gains: of no more items than there are."""
         kept = 8 * columns + 6 * (self.n_items + 1) + 2 * self.config.width
         if self.intensity is not None:
-            kept += self.kept_by_intensities() + 6 * columns + 6 * self.config.width
+            kept += self.saved_by_intensities() + 6 * columns + 6 * self.config.width
         return -(-kept // self.config.layers)  # it has one, whatever the setting says
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _weights(self, batch: Batch, last: bool = False) -> tuple[Tensor, Tensor | None]:
+    def _event_weights(self, batch: Batch, last: bool = False) -> tuple[Tensor, Tensor | None]:
         """w_j for the state at every t, `[B, N, N]`, or at the last alone, `[B, 1, N]`: 0 where j > t; and CTReg."""
         n = batch.items.shape[1]
         place = torch.arange(n, device=batch.items.device)
@@ -163,43 +163,44 @@ class DIN(Modulated):
             weights = weights * self.recency[ago.clamp_min(0)].exp()
         if self.intensity is None:
             return weights, None
-        clock, h = self._clock(batch), self._found(batch)
-        weights = weights * self.intensity.of_marks(h, clock.since, clock).unsqueeze(1)
-        return weights, self._surprise(self.intensity, h, clock) if self._explains(batch) else None
+        clock, h = self._event_clock(batch), self._history_means(batch)
+        weights = weights * self.intensity.own_intensities(h, clock.since, clock).unsqueeze(1)
+        return weights, self._ctreg(self.intensity, h, clock) if self._needs_ctreg(batch) else None
 
-    def _found(self, batch: Batch) -> Tensor:
+    def _history_means(self, batch: Batch) -> Tensor:
         """What each event finds in the history up to itself, a mean: `[B, N, d]`."""
-        items, where = distinct(batch.items, len(self.bias))
-        content = self.content()[items]
+        items, where = distinct_items(batch.items, len(self.bias))
+        content = self.unit_contents()[items]
         pairs = self.unit(content, content)[where.unsqueeze(1), where.unsqueeze(2)]  # [B, N, N]: column j for row t
         pairs = (pairs * batch.real.unsqueeze(1)).tril()
         return pairs @ content[where] / batch.real.cumsum(1).clamp_min(1).unsqueeze(-1)
 
 
 class TargetAttention:
-    """`Pairs` of DIN for one step, whose dropped numbers are the same for all it is asked; `known`: the unit of all items."""
+    """`PairwiseScorer` of DIN for one step, whose dropped numbers are the same for all it is asked; `known`: the unit of all
+    items."""
 
     def __init__(self, model: DIN, known: Tensor | None = None) -> None:
         self.model, self.known = model, known
-        self.content: Tensor = model.dropout(model.content())
+        self.content: Tensor = model.dropout(model.unit_contents())
 
-    def among(self, states: Tensor, items: Tensor) -> Tensor:
-        there, where, weights = self._history(states)
+    def score_items(self, states: Tensor, items: Tensor) -> Tensor:
+        there, where, weights = self._split_states(states)
         bag = weights.new_zeros(len(weights), len(there)).scatter_add(1, where, weights)
-        return bag @ self._gains(there, items) + self.model.bias[items]
+        return bag @ self._candidate_gains(there, items) + self.model.bias[items]
 
-    def at(self, states: Tensor, items: Tensor) -> Tensor:
-        there, where, weights = self._history(states)
-        asked, which = distinct(items, len(self.content))
-        gains = self._gains(there, asked)[where, which.unsqueeze(1)]
+    def score_own_item(self, states: Tensor, items: Tensor) -> Tensor:
+        there, where, weights = self._split_states(states)
+        asked, which = distinct_items(items, len(self.content))
+        gains = self._candidate_gains(there, asked)[where, which.unsqueeze(1)]
         return (weights * gains).sum(-1) + self.model.bias[items]
 
-    def _history(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _split_states(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """States `[M, 2N]` → the items they hold `[U]`, which of them every event is `[M, N]`, and its weight `[M, N]`."""
         items, weights = states.chunk(2, -1)
-        return *distinct(items.long(), len(self.content)), weights
+        return *distinct_items(items.long(), len(self.content)), weights
 
-    def _gains(self, events: Tensor, candidates: Tensor) -> Tensor:
+    def _candidate_gains(self, events: Tensor, candidates: Tensor) -> Tensor:
         """G, in which e_c is as small as every model's item table is."""
         e = self.content[events]
         unit = self.model.unit(e, self.content[candidates]) if self.known is None else self.known[events][:, candidates]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from elastic_core.core.layers import Dropout, item_table, masked
+from elastic_core.core.layers import Dropout, item_table, zero_padding
 from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Scorer, Variant, register
 from elastic_core.peers.parts.stepwise import Stepwise
 
@@ -50,23 +50,23 @@ class FPMC(Stepwise):
     def forward(self, batch: Batch) -> Encoded:
         real = batch.real
         last = self.dropout(self.last(batch.items))
-        total = masked(self.dropout(self.seen_factors(batch.items)), real).cumsum(1)
-        return Encoded(masked(self._state(last, total, real.cumsum(1).unsqueeze(-1)), real))
+        total = zero_padding(self.dropout(self.seen_factors(batch.items)), real).cumsum(1)
+        return Encoded(zero_padding(self._join_factors(last, total, real.cumsum(1).unsqueeze(-1)), real))
 
-    def advance(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
+    def read_on(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
         there = items > 0
         last = self.dropout(self.last(items[:, -1])) * there[:, -1:]
-        total, events = masked(self.dropout(self.seen_factors(items)), there).sum(1), there.sum(1, keepdim=True)
+        total, events = zero_padding(self.dropout(self.seen_factors(items)), there).sum(1), there.sum(1, keepdim=True)
         if kept is not None:
             total, events = total + kept[0], events + kept[1]
-        return self._state(last, total, events), [total, events]
+        return self._join_factors(last, total, events), [total, events]
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         return -(-4 * self.config.width // self.config.layers)  # it has one, whatever the setting says
 
     def scorer(self) -> Scorer:
-        return Scorer.over(self.next, self.repeat_bias, self.config.repeat_counts)
+        return Scorer.from_table(self.next, self.repeat_bias, self.config.repeat_counts)
 
-    def _state(self, last: Tensor, total: Tensor, events: Tensor) -> Tensor:
+    def _join_factors(self, last: Tensor, total: Tensor, events: Tensor) -> Tensor:
         """`[..., d/2]`, `[..., d/2]`, `[..., 1]` → `[..., d]`."""
         return torch.cat([last, total * events.clamp_min(1).to(total.dtype) ** -ALPHA], -1)

@@ -36,7 +36,7 @@ class Frequency(Recommender):
         self.register_buffer("popularity", torch.zeros(self.n_items + 1), persistent=False)
 
     def fit(self, dataset: Dataset) -> None:
-        counts = torch.from_numpy(dataset.counts()).float()
+        counts = torch.from_numpy(dataset.item_counts()).float()
         self.popularity.copy_(counts / (2 * counts.max().clamp(min=1)))
 
     def score(self, batch: Batch) -> Tensor:

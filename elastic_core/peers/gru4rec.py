@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.layers import SPREAD, left_align, masked, right_align, without_autocast
+from elastic_core.core.layers import SPREAD, left_align, right_align, without_autocast, zero_padding
 from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Variant, register
-from elastic_core.peers.parts.blocks import embedded
+from elastic_core.peers.parts.blocks import make_embedding
 from elastic_core.peers.parts.stepwise import Stepwise
 
 EXPANSION = 2  # hidden width of the recurrent layers, in multiples of d
@@ -40,7 +40,7 @@ class GRU4Rec(Stepwise):
     def __init__(self, config: GRU4RecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.hidden = EXPANSION * config.width
-        self.events = embedded(config, self.n_items, positions=False)
+        self.events = make_embedding(config, self.n_items, positions=False)
         widths = [config.width, *[self.hidden] * config.layers]
         self.units = nn.ModuleList(nn.GRU(width, self.hidden, batch_first=True) for width in widths[:-1])
         self.projection = nn.Linear(self.hidden, config.width)
@@ -58,16 +58,16 @@ class GRU4Rec(Stepwise):
 
     def forward(self, batch: Batch) -> Encoded:
         real = batch.mask
-        return Encoded(self.projection(masked(right_align(self._read(batch.items, real, None)[-1], real), real)))
+        return Encoded(self.projection(zero_padding(right_align(self._hidden_states(batch.items, real, None)[-1], real), real)))
 
-    def advance(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
-        kept = [_latest(x, real) for x in self._read(items, real, kept)]
+    def read_on(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
+        kept = [_last_states(x, real) for x in self._hidden_states(items, real, kept)]
         return self.projection(kept[-1]), kept
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         return 4 * self.config.width + 12 * self.hidden
 
-    def _read(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> list[Tensor]:
+    def _hidden_states(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> list[Tensor]:
         """Every layer's hidden states `[B, N, 2 d]`, rows turned until their first event is in column 0."""
         x = left_align(self.events(items, real is not None), real)
         every: list[Tensor] = []
@@ -78,7 +78,7 @@ class GRU4Rec(Stepwise):
         return every
 
 
-def _latest(x: Tensor, real: Tensor | None) -> Tensor:
+def _last_states(x: Tensor, real: Tensor | None) -> Tensor:
     """The states after the last event of rows that begin in column 0, `[B, h]`; zeros where there is none."""
     if real is None:
         return x[:, -1]

@@ -27,10 +27,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.layers import Dropout, masked, merge_heads, split_heads
+from elastic_core.core.layers import Dropout, merge_heads, split_heads, zero_padding
 from elastic_core.errors import InputError
 from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Recommender, Variant, register
-from elastic_core.peers.parts.blocks import embedded
+from elastic_core.peers.parts.blocks import make_embedding
 
 BUCKETS, STEP = 128, 0.301  # of time differences: a bucket's upper end is e^0.301 = 1.35 times its lower one
 EPSILON = 1e-6
@@ -62,7 +62,7 @@ class TransductionUnit(nn.Module):
         if last:
             x, z = x[:, -1:], z[:, -1:]
         u, q = functional.silu(self.uq_projection(z)).chunk(2, -1)
-        mixed = self._weights(q, k, gaps) @ split_heads(masked(v, real), self.heads)  # of padding nothing is read
+        mixed = self._attention_weights(q, k, gaps) @ split_heads(zero_padding(v, real), self.heads)  # of padding nothing is read
         return x + self.output(self.dropout(u * _bare_norm(merge_heads(mixed))))
 
     def last_weights(self, x: Tensor, real: Tensor | None, gaps: Tensor | None) -> Tensor:
@@ -70,19 +70,21 @@ class TransductionUnit(nn.Module):
         z = _bare_norm(x)
         k = functional.silu(self.vk_projection(z)).chunk(2, -1)[1]
         q = functional.silu(self.uq_projection(z[:, -1:])).chunk(2, -1)[1]
-        weights = self._weights(q, k, gaps).squeeze(-2)
+        weights = self._attention_weights(q, k, gaps).squeeze(-2)
         return weights if real is None else weights * real.unsqueeze(1)
 
-    def _weights(self, q: Tensor, k: Tensor, gaps: Tensor | None) -> Tensor:
+    def _attention_weights(self, q: Tensor, k: Tensor, gaps: Tensor | None) -> Tensor:
         """Of the last rows `q [B, n, d]`, all or one: `[B, H, n, N]`."""
         last = q.shape[1] < k.shape[1]
-        scores = split_heads(q, self.heads) @ split_heads(k, self.heads).transpose(-1, -2) + self._bias(k.shape[1], gaps, last)
+        scores = split_heads(q, self.heads) @ split_heads(k, self.heads).transpose(-1, -2) + self._position_bias(
+            k.shape[1], gaps, last
+        )
         if not last:
             ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
             scores = scores.masked_fill(ahead, 0)  # SiLU(0) = 0
         return functional.silu(scores) / self.length
 
-    def _bias(self, n: int, gaps: Tensor | None, last: bool) -> Tensor:
+    def _position_bias(self, n: int, gaps: Tensor | None, last: bool) -> Tensor:
         """b[i - j] `[N, N]`, with a time bias `[B, 1, N, N]`; of the last row alone if `last`. Where j > i it means nothing."""
         near = self.distance[:n].flip(0)  # b[n - 1] … b[0], the last row
         # row i is the same turned by n - 1 - i places: all rows are windows of one vector
@@ -108,7 +110,7 @@ class HSTU(Recommender):
     def __init__(self, config: HSTUConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.reads_times = config.time_bias != "none"
-        self.events = embedded(config, self.n_items)
+        self.events = make_embedding(config, self.n_items)
         self.units = nn.ModuleList(TransductionUnit(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
@@ -118,14 +120,14 @@ class HSTU(Recommender):
     def last_state(self, batch: Batch) -> Tensor:
         return self.norm(self._encode(batch, last=True)[:, -1])
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         """Beside the scores and weights of every pair, N x N: their buckets."""
-        return super().kept_per_event(columns) + (4 * columns if self.config.time_bias != "none" else 0)
+        return super().saved_per_event(columns) + (4 * columns if self.config.time_bias != "none" else 0)
 
     def last_weights(self, batch: Batch) -> Tensor:
-        """`Attends`."""
+        """`AttentionModel`."""
         x, real = self.events(batch.items, batch.padded), batch.mask
-        gaps, found = self._gaps(batch), []
+        gaps, found = self._time_buckets(batch), []
         for unit in self.units:
             assert isinstance(unit, TransductionUnit)
             found.append(unit.last_weights(x, real, gaps))
@@ -134,12 +136,12 @@ class HSTU(Recommender):
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.mask
-        gaps = self._gaps(batch)
+        gaps = self._time_buckets(batch)
         for i, unit in enumerate(self.units):
             x = unit(x, real, gaps, last=last and i == len(self.units) - 1)
         return x
 
-    def _gaps(self, batch: Batch) -> Tensor | None:
+    def _time_buckets(self, batch: Batch) -> Tensor | None:
         """The bucket of t_i - t_j for every pair `[B, N, N]`, or None. Raises InputError where it should learn from no times."""
         if self.config.time_bias == "none":
             return None

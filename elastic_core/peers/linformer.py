@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from elastic_core.core.layers import Attention, fused, masked, merge_heads, split_heads
+from elastic_core.core.layers import Attention, fused_attention, merge_heads, split_heads, zero_padding
 from elastic_core.models import ModelConfig, Several, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 
@@ -38,28 +38,29 @@ class LowRankAttention(Attention):
             nn.init.normal_(weight, std=config.rank**-0.5)  # lengths are kept on average (Johnson-Lindenstrauss, its Theorem 2)
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
-        return self.read(x, x, real)
+        return self.read_values(x, x, real)
 
-    def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+    def forward_last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`."""
-        return self.read(x[:, -1:], x, real)
+        return self.read_values(x[:, -1:], x, real)
 
     def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """What an event's value is multiplied by through all mixtures, `[B, H, N]`: of either sign, as F is."""
         n = x.shape[1]
         q, k = (
-            split_heads(y, self.heads) for y in (self.query(x[:, -1:]), self.key_projection[:, -n:] @ masked(self.key(x), real))
+            split_heads(y, self.heads)
+            for y in (self.query(x[:, -1:]), self.key_projection[:, -n:] @ zero_padding(self.key(x), real))
         )
         mixtures = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).softmax(-1).squeeze(-2)
         weights = mixtures @ self.value_projection[:, -n:]
         return weights if real is None else weights * real.unsqueeze(1)
 
-    def read(self, asking: Tensor, x: Tensor, real: Tensor | None) -> Tensor:
+    def read_values(self, asking: Tensor, x: Tensor, real: Tensor | None) -> Tensor:
         n = x.shape[1]
-        keys = self.key_projection[:, -n:] @ masked(self.key(x), real)  # [B, rank, d]
-        values = self.value_projection[:, -n:] @ masked(self.value(x), real)
+        keys = self.key_projection[:, -n:] @ zero_padding(self.key(x), real)  # [B, rank, d]
+        values = self.value_projection[:, -n:] @ zero_padding(self.value(x), real)
         q, k, v = (split_heads(y, self.heads) for y in (self.query(asking), keys, values))
-        mixed = fused(q, k, v, None, self.p if self.training else 0.0, False)
+        mixed = fused_attention(q, k, v, None, self.p if self.training else 0.0, False)
         return self.output(merge_heads(mixed))
 
 
@@ -69,11 +70,11 @@ class Linformer(Blocks):
 
     objective = "last"
     attention = LowRankAttention
-    last_weights = Blocks.block_weights  # `Attends`: through the mixtures
+    last_weights = Blocks.block_weights  # `AttentionModel`: through the mixtures
     variants = (Variant("Linformer", {}, "Keys and values of all events are projected to a few mixtures along the length."),)
     config: LinformerConfig
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         """Beside the block's own: keys and values before and after the projection, and the scores."""
         config = self.config
-        return self.kept_by_blocks() + 2 * config.width + config.rank * (4 * config.heads + -(-4 * config.width // columns))
+        return self.saved_by_blocks() + 2 * config.width + config.rank * (4 * config.heads + -(-4 * config.width // columns))

@@ -5,7 +5,7 @@
 is linear in the length N, and nothing of size N x N is made: the products are taken from the other end. Padding has φ(k) = 0, so
 whoever reads it reads nothing. The causal form reads S_t = S_{t-1} + φ(k_t) v_tᵀ instead of φ(K)ᵀ V: a running sum, here in
 chunks of C events. A chunk inherits the sum of all before it and adds its own events through C x C products, so N/C states of
-d_h x d_h are kept and not N. Sums are `precise`: float32 at least, under autocast too.
+d_h x d_h are kept and not N. Sums are taken in float32 at least, under autocast too.
 
 Keys: the paper normalises them by column (every feature over the whole history), the released code by position, as queries; so do
 we, because a norm over the history would change with what comes later. Padding: the released attention takes no mask, so padding
@@ -22,40 +22,40 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.layers import add_product, masked, merge_heads, precise, split_heads
+from elastic_core.core.layers import add_product, in_full_precision, merge_heads, split_heads, zero_padding
 from elastic_core.core.sasrec import Block
 from elastic_core.core.stream import Kept, Stream
-from elastic_core.models import ModelConfig, Streams, Variant, register
+from elastic_core.models import ModelConfig, StreamingModel, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 
 CHUNK = 64
 
 
-@precise
-def normalised(x: Tensor) -> Tensor:
+@in_full_precision
+def feature_map(x: Tensor) -> Tensor:
     """φ of `[..., e]`: elu, brought to unit length. A vector of zeros stays one."""
     return functional.normalize(functional.elu(x), dim=-1)
 
 
-@precise
-def summed(k: Tensor, v: Tensor) -> Tensor:
+@in_full_precision
+def sum_outer_products(k: Tensor, v: Tensor) -> Tensor:
     """S = Σ_j k_j v_jᵀ of `[B, H, N, e]` each: `[B, H, e, e]`."""
     return k.transpose(-1, -2) @ v
 
 
-@precise
+@in_full_precision
 def read_total(q: Tensor, total: Tensor) -> Tensor:
     """q S: `[B, H, M, e]`, `[B, H, e, e]` → `[B, H, M, e]`."""
     return q @ total
 
 
-@precise
+@in_full_precision
 def read_once(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """The same for one query `[B, H, 1, e]`, the shorter way: (q kᵀ) v, O(N·e) where S takes O(N·e²)."""
     return (q @ k.transpose(-1, -2)) @ v
 
 
-@precise
+@in_full_precision
 def read_past(q: Tensor, k: Tensor, v: Tensor, chunk: int = CHUNK) -> Tensor:
     """Σ_{j<=t} (q_t · k_j) v_j for every t: `[B, H, N, e]` three times → `[B, H, N, e]`, O(N·e·(e + C))."""
     n = q.shape[2]
@@ -88,49 +88,49 @@ class LinearAttention(nn.Module):
         self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        q, (k, v) = self.ask(x), self.told(x, real)
-        return self.mixed(read_past(q, k, v))
+        q, (k, v) = self.query_features(x), self.key_features(x, real)
+        return self.project_output(read_past(q, k, v))
 
-    def last(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+    def forward_last(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`."""
-        return self.mixed(read_once(self.ask(x[:, -1:]), *self.told(x, real)))
+        return self.project_output(read_once(self.query_features(x[:, -1:]), *self.key_features(x, real)))
 
     def last_weights(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """What the last row multiplies every event by, `[B, H, N]`: of either sign, and they add up to anything."""
-        return (self.ask(x[:, -1:]) @ self.told(x, real)[0].transpose(-1, -2)).squeeze(-2) * self.scale
+        return (self.query_features(x[:, -1:]) @ self.key_features(x, real)[0].transpose(-1, -2)).squeeze(-2) * self.scale
 
-    def ask(self, x: Tensor) -> Tensor:
+    def query_features(self, x: Tensor) -> Tensor:
         """φ(Q) `[B, H, N, e]`."""
-        return normalised(split_heads(self.query(x), self.heads))
+        return feature_map(split_heads(self.query(x), self.heads))
 
-    def told(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    def key_features(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """φ(K), zero on padding, and V, `[B, H, N, e]` each."""
-        k = normalised(split_heads(self.key(x), self.heads))
+        k = feature_map(split_heads(self.key(x), self.heads))
         return k if real is None else k * real[:, None, :, None], split_heads(self.value(x), self.heads)
 
-    def mixed(self, found: Tensor) -> Tensor:
+    def project_output(self, found: Tensor) -> Tensor:
         """What was read `[B, H, N, e]`, scaled and through the output: `[B, N, d]`."""
         return self.output(merge_heads(found * self.scale))
 
 
 @register(LinRecConfig)
-class LinRec(Blocks, Streams):
+class LinRec(Blocks, StreamingModel):
     """See the module's table."""
 
     objective = "all"
     attention = LinearAttention
-    last_weights = Blocks.block_weights  # `Attends`: φ(q)·φ(k) / √d_h
+    last_weights = Blocks.block_weights  # `AttentionModel`: φ(q)·φ(k) / √d_h
     variants = (
         Variant("LinRec", {}, "Linear attention without softmax: a running sum over the past, all positions learned at once."),
     )
     causal = streams = True
     config: LinRecConfig
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         """Beside the block's own: φ and its norms, a chunk's products and the states between chunks."""
         width, chunk = self.config.width, min(CHUNK, columns)
         states = 2 * self.config.heads * chunk + 2 * width * width // (self.config.heads * chunk)
-        return self.kept_by_blocks() + 8 * width + states
+        return self.saved_by_blocks() + 8 * width + states
 
     def open_stream(self, room: int) -> "LinRecStream":
         return LinRecStream(self, room)
@@ -144,23 +144,23 @@ class LinRecStream(Stream):
 
     limited = True
 
-    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         model, real, kept = self.model, history > 0, Kept()
-        x = masked(model.events.content(history) + model.events.where(columns), real)
+        x = zero_padding(model.events.embed_items(history) + model.events.positions_of(columns), real)
         for i, block in enumerate(model.blocks):
-            kept[f"{i}.sum"] = summed(*_attention(block).told(block.norm(x), real))  # [B, H, e, e]
+            kept[f"{i}.sum"] = sum_outer_products(*_attention_of(block).key_features(block.norm(x), real))  # [B, H, e, e]
             x = block(x, real, last=i == len(model.blocks) - 1)
         return model.norm(x[:, -1]), kept
 
-    def _next(self, items: Tensor) -> Tensor:
-        x = (self.model.events.content(items) + self.where()).unsqueeze(1)
+    def _read_event(self, items: Tensor) -> Tensor:
+        x = (self.model.events.embed_items(items) + self.next_positions()).unsqueeze(1)
         for i, block in enumerate(self.model.blocks):
-            attention, h, total = _attention(block), block.norm(x), self.kept[f"{i}.sum"]
-            total += summed(*attention.told(h, None))
-            x = block.feed_forward(x + attention.mixed(read_total(attention.ask(h), total)))
+            attention, h, total = _attention_of(block), block.norm(x), self.kept[f"{i}.sum"]
+            total += sum_outer_products(*attention.key_features(h, None))
+            x = block.feed_forward(x + attention.project_output(read_total(attention.query_features(h), total)))
         return self.model.norm(x[:, -1])
 
 
-def _attention(block: nn.Module) -> LinearAttention:
+def _attention_of(block: nn.Module) -> LinearAttention:
     assert isinstance(block, Block) and isinstance(block.attention, LinearAttention)
     return block.attention

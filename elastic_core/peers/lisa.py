@@ -42,7 +42,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, precise
+from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, in_full_precision
 from elastic_core.core.stream import Kept, Stream
 from elastic_core.models import (
     Batch,
@@ -52,14 +52,14 @@ from elastic_core.models import (
     Judge,
     ModelConfig,
     Scorer,
-    Streams,
+    StreamingModel,
     Variant,
     Within,
     register,
 )
 from elastic_core.peers.parts.capabilities import Codewords
-from elastic_core.peers.parts.codebooks import Codebooks, Codes
-from elastic_core.peers.parts.distinct import distinct
+from elastic_core.peers.parts.codebooks import Codebooks, ItemCodes
+from elastic_core.peers.parts.distinct import distinct_items
 
 CHUNK = 32
 CAP = 30.0  # nats
@@ -80,7 +80,7 @@ class LisaConfig(ModelConfig, name="lisa", label="LISA"):
 # --- attention -------------------------------------------------------------------------------------------------------
 
 
-class Tables(NamedTuple):
+class AttentionTables(NamedTuple):
     """What attention needs of the codebooks, whoever asks."""
 
     weights: Tensor  # [b · w, w] row (b, v): T_b[v]
@@ -97,24 +97,24 @@ class HistogramAttention(nn.Module):
         for weight in (self.query, self.key, self.value):
             nn.init.normal_(weight, std=width**-0.5)
 
-    @precise
-    def tables(self, words: Tensor) -> Tables:
+    @in_full_precision
+    def attention_tables(self, words: Tensor) -> AttentionTables:
         """Of codebooks `[b, w, d]`."""
         logits = (words @ self.query) @ (words @ self.key).transpose(-1, -2) / math.sqrt(words.shape[-1])
         top = logits.detach().amax(-1, keepdim=True)
-        return Tables((logits - top).clamp_min(-CAP).exp().flatten(0, 1), (words @ self.value).flatten(0, 1))
+        return AttentionTables((logits - top).clamp_min(-CAP).exp().flatten(0, 1), (words @ self.value).flatten(0, 1))
 
-    def forward(self, chosen: Tensor, counted: Tensor, tables: Tables, last: bool = False) -> Tensor:
+    def forward(self, chosen: Tensor, counted: Tensor, tables: AttentionTables, last: bool = False) -> Tensor:
         """chosen `[B, N, b]`, counted `[B, N, b, w]` (zero on padding) → `[B, N, d]`, or of the last event alone `[B, 1, d]`."""
         if last:
-            return attend(final_counts(counted, self.decay).unsqueeze(1), chosen[:, -1:], *tables)
-        return attend(prefix_counts(counted, self.decay), chosen, *tables)
+            return attend_to_counts(final_counts(counted, self.decay).unsqueeze(1), chosen[:, -1:], *tables)
+        return attend_to_counts(prefix_counts(counted, self.decay), chosen, *tables)
 
 
-@precise
+@in_full_precision
 def event_shares(counted: Tensor, chosen: Tensor, weights: Tensor, decay: float) -> Tensor:
-    """What `attend` at the last event comes to for every event, `[B, b, N]`, from counted `[B, N, b, w]` and the last event's
-    codes `[B, b]`: an event's part in the mass of its words. Each codebook's add up to 1 (0 where nothing is counted)."""
+    """What `attend_to_counts` at the last event comes to for every event, `[B, b, N]`, from counted `[B, N, b, w]` and the last
+    event's codes `[B, b]`: an event's part in the mass of its words. Each codebook's add up to 1 (0 where nothing is counted)."""
     n, words = counted.shape[1], counted.shape[-1]
     row = chosen + words * torch.arange(chosen.shape[-1], device=chosen.device)
     ago = torch.arange(n - 1, -1, -1, device=counted.device, dtype=counted.dtype)
@@ -123,7 +123,7 @@ def event_shares(counted: Tensor, chosen: Tensor, weights: Tensor, decay: float)
     return mass / (total + (total == 0))
 
 
-@precise
+@in_full_precision
 def prefix_counts(counted: Tensor, decay: float, chunk: int = CHUNK) -> Tensor:
     """c_t of every t: `[B, N, b, w]` → the same. Inside a chunk a product with e^{-δ (t - j)}; between them carried on."""
     n = counted.shape[1]
@@ -139,15 +139,15 @@ def prefix_counts(counted: Tensor, decay: float, chunk: int = CHUNK) -> Tensor:
     return torch.cat(parts, 1)[:, :n].view_as(counted)
 
 
-@precise
+@in_full_precision
 def final_counts(counted: Tensor, decay: float) -> Tensor:
     """c of the last event, `[B, b, w]`, from either side."""
     ago = torch.arange(counted.shape[1] - 1, -1, -1, device=counted.device, dtype=counted.dtype)
     return torch.einsum("n,nbsw->bsw", torch.exp(-decay * ago), counted.transpose(0, 1))
 
 
-@precise
-def attend(counts: Tensor, chosen: Tensor, weights: Tensor, values: Tensor) -> Tensor:
+@in_full_precision
+def attend_to_counts(counts: Tensor, chosen: Tensor, weights: Tensor, values: Tensor) -> Tensor:
     """counts `[B, N, b, w]`, the askers' codes `[B, N, b]` → `[B, N, d]`; zeros where nothing has been counted."""
     row = chosen + counts.shape[-1] * torch.arange(chosen.shape[-1], device=chosen.device)
     shares = counts * functional.embedding(row, weights)
@@ -158,11 +158,11 @@ def attend(counts: Tensor, chosen: Tensor, weights: Tensor, values: Tensor) -> T
 # --- the model -------------------------------------------------------------------------------------------------------
 
 
-class Ready(NamedTuple):
+class SharedTables(NamedTuple):
     """What is the same for every history."""
 
-    codes: Codes | None  # of every item, row 0 padding; None: those of a batch are found when it is there
-    tables: list[Tables]  # one a layer
+    codes: ItemCodes | None  # of every item, row 0 padding; None: those of a batch are found when it is there
+    tables: list[AttentionTables]  # one a layer
 
 
 class Layer(nn.Module):
@@ -177,17 +177,17 @@ class Layer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout)
 
-    def codes(self, x: Tensor) -> Codes:
+    def layer_codes(self, x: Tensor) -> ItemCodes:
         assert self.codebooks is not None and self.norm is not None
         return self.codebooks(self.norm(x))
 
-    def mix(self, x: Tensor, y: Tensor) -> Tensor:
+    def add_attention(self, x: Tensor, y: Tensor) -> Tensor:
         """Events and what attention gives them."""
         return self.feed_forward(x + self.dropout(y))
 
 
 @register(LisaConfig)
-class Lisa(Streams):
+class Lisa(StreamingModel):
     """See the module's table."""
 
     objective = "all"
@@ -216,49 +216,49 @@ class Lisa(Streams):
     # --- passes ------------------------------------------------------------------------------------------------------
 
     def forward(self, batch: Batch) -> Encoded:
-        return Encoded(self._encode(batch, Ready(None, self._tables())))
+        return Encoded(self._encode(batch, SharedTables(None, self._layer_tables())))
 
     def last_state(self, batch: Batch) -> Tensor:
-        return self._encode(batch, Ready(None, self._tables()), last=True)[:, -1]
+        return self._encode(batch, SharedTables(None, self._layer_tables()), last=True)[:, -1]
 
     def scorer(self) -> Scorer:
         books = self.target_codebooks
         if books is None:
             return super().scorer()
-        table = books.compose(self._everything()[1:]) / self.events.scale
+        table = books.sum_codewords(self._item_contents()[1:]) / self.events.scale
         counts = self.config.repeat_counts
         return Scorer(functional.pad(table, (0, 0, 1, 0)), repeat_bias=self.repeat_bias, repeat_counts=counts)
 
-    def reading(self) -> tuple[Judge, Scorer]:
+    def prepare_states(self) -> tuple[Judge, Scorer]:
         """Finds the codes of all items and composes all tables once."""
-        scorer, ready = self.scorer(), self.ready()
+        scorer, ready = self.scorer(), self.shared_tables()
         return lambda batch: self._encode(batch, ready, last=True)[:, -1], scorer
 
     def last_weights(self, batch: Batch) -> Tensor:
-        """`Attends`: what attention to words comes to for the events that have them; a codebook is a head."""
-        ready = self.ready()
-        real, codes, found = batch.mask, self._codes(batch.items, ready.codes), []
-        x = self.events.place(codes.vectors, real)
+        """`AttentionModel`: what attention to words comes to for the events that have them; a codebook is a head."""
+        ready = self.shared_tables()
+        real, codes, found = batch.mask, self._event_codes(batch.items, ready.codes), []
+        x = self.events.add_positions(codes.vectors, real)
         for i, (layer, tables) in enumerate(zip(self.layers, ready.tables, strict=True)):
             assert isinstance(layer, Layer)
-            codes = layer.codes(x) if i else codes
-            counted = self.counted(codes, real)
+            codes = layer.layer_codes(x) if i else codes
+            counted = self.count_codewords(codes, real)
             found.append(event_shares(counted, codes.chosen[:, -1], tables.weights, self.config.decay))
-            x = layer.mix(x, layer.attention(codes.chosen, counted, tables))
+            x = layer.add_attention(x, layer.attention(codes.chosen, counted, tables))
         return torch.stack(found)
 
-    def codewords(self) -> Codewords:
-        """`Quantises`: of the first layer, in which histories are written."""
-        codes = self.codebooks(self._everything()[1:])
+    def history_codewords(self) -> Codewords:
+        """`QuantisedModel`: of the first layer, in which histories are written."""
+        codes = self.codebooks(self._item_contents()[1:])
         soft = self.config.form == "soft"
         return Codewords(codes.chosen, self.codebooks.words, codes.shares if soft else None)
 
-    def codebooks_of(self) -> tuple[int, int]:
-        """`Quantises`."""
+    def codebook_shape(self) -> tuple[int, int]:
+        """`QuantisedModel`."""
         return self.config.codebooks, self.config.codewords
 
-    def kept_per_event(self, columns: int) -> int:
-        return self.kept_by_blocks() + self.config.codebooks * (8 * self.config.codewords + 3 * self.config.width)
+    def saved_per_event(self, columns: int) -> int:
+        return self.saved_by_blocks() + self.config.codebooks * (8 * self.config.codewords + 3 * self.config.width)
 
     def open_stream(self, room: int) -> "LisaStream":
         return LisaStream(self, room)
@@ -273,42 +273,42 @@ class Lisa(Streams):
     def item_codes(self, books: Codebooks) -> Tensor:
         """The codes of all items, `[n_items, b]`."""
         with torch.no_grad():
-            return torch.cat([books(piece).chosen for piece in self._everything()[1:].split(2_048)])
+            return torch.cat([books(piece).chosen for piece in self._item_contents()[1:].split(2_048)])
 
-    def ready(self) -> Ready:
-        return Ready(self.codebooks(self._everything()), self._tables())
+    def shared_tables(self) -> SharedTables:
+        return SharedTables(self.codebooks(self._item_contents()), self._layer_tables())
 
-    def _everything(self) -> Tensor:
+    def _item_contents(self) -> Tensor:
         """What codebooks are given of items, `[n_items + 1, d]`."""
         return self.events.items.weight * self.events.scale
 
-    def _tables(self) -> list[Tables]:
+    def _layer_tables(self) -> list[AttentionTables]:
         books = [self.codebooks, *(layer.codebooks for layer in self.layers[1:])]
-        return [layer.attention.tables(own.words) for layer, own in zip(self.layers, books, strict=True)]  # type: ignore[union-attr, operator]
+        return [layer.attention.attention_tables(own.words) for layer, own in zip(self.layers, books, strict=True)]  # type: ignore[union-attr, operator]
 
-    def _codes(self, items: Tensor, known: Codes | None) -> Codes:
+    def _event_codes(self, items: Tensor, known: ItemCodes | None) -> ItemCodes:
         if known is not None:
-            return known.at(items)
-        there, where = distinct(items, len(self.events.items.weight))
-        found: Codes = self.codebooks(self.events.content(there))
-        return found.at(where)
+            return known.select_codes(items)
+        there, where = distinct_items(items, len(self.events.items.weight))
+        found: ItemCodes = self.codebooks(self.events.embed_items(there))
+        return found.select_codes(where)
 
-    def _encode(self, batch: Batch, ready: Ready, last: bool = False) -> Tensor:
+    def _encode(self, batch: Batch, ready: SharedTables, last: bool = False) -> Tensor:
         """States at every position, or of the last event alone."""
         real = batch.mask
-        codes = self._codes(batch.items, ready.codes)
-        x = self.events.place(codes.vectors, real)
+        codes = self._event_codes(batch.items, ready.codes)
+        x = self.events.add_positions(codes.vectors, real)
         for i, (layer, tables) in enumerate(zip(self.layers, ready.tables, strict=True)):
             assert isinstance(layer, Layer)
-            codes = layer.codes(x) if i else codes
+            codes = layer.layer_codes(x) if i else codes
             ends = last and i == len(self.layers) - 1
-            y = layer.attention(codes.chosen, self.counted(codes, real), tables, last=ends)
-            x = layer.mix(x[:, -1:] if ends else x, y)
+            y = layer.attention(codes.chosen, self.count_codewords(codes, real), tables, last=ends)
+            x = layer.add_attention(x[:, -1:] if ends else x, y)
         return self.norm(x)
 
-    def counted(self, codes: Codes, real: Tensor | None) -> Tensor:
+    def count_codewords(self, codes: ItemCodes, real: Tensor | None) -> Tensor:
         """How much each word counts at each event `[B, N, b, w]`, nothing on padding."""
-        counted = codes.counted(self.config.codewords)
+        counted = codes.codeword_weights(self.config.codewords)
         return counted if real is None else counted * real[..., None, None]
 
 
@@ -324,25 +324,25 @@ class LisaStream(Stream):
     def __init__(self, model: Lisa, room: int) -> None:
         super().__init__(model, room)
         with torch.inference_mode():
-            self.ready = model.ready()
+            self.ready = model.shared_tables()
 
-    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         model, real, kept = self.model, history > 0, Kept()
-        codes = model._codes(history, self.ready.codes)
+        codes = model._event_codes(history, self.ready.codes)
         x = codes.vectors * real.unsqueeze(-1)
         for i, (layer, tables) in enumerate(zip(model.layers, self.ready.tables, strict=True)):
-            codes = layer.codes(x) if i else codes
-            counted = model.counted(codes, real)
+            codes = layer.layer_codes(x) if i else codes
+            counted = model.count_codewords(codes, real)
             kept[f"{i}.counts"] = final_counts(counted, model.config.decay)  # [B, b, w]
-            x = layer.mix(x, layer.attention(codes.chosen, counted, tables))
+            x = layer.add_attention(x, layer.attention(codes.chosen, counted, tables))
         return model.norm(x[:, -1]), kept
 
-    def _next(self, items: Tensor) -> Tensor:
+    def _read_event(self, items: Tensor) -> Tensor:
         model, keep = self.model, math.exp(-self.model.config.decay)
-        codes = model._codes(items.unsqueeze(1), self.ready.codes)
+        codes = model._event_codes(items.unsqueeze(1), self.ready.codes)
         x = codes.vectors
         for i, (layer, tables) in enumerate(zip(model.layers, self.ready.tables, strict=True)):
-            codes, counts = layer.codes(x) if i else codes, self.kept[f"{i}.counts"]
-            counts.mul_(keep).add_(model.counted(codes, None)[:, 0])
-            x = layer.mix(x, attend(counts.unsqueeze(1), codes.chosen, *tables))
+            codes, counts = layer.layer_codes(x) if i else codes, self.kept[f"{i}.counts"]
+            counts.mul_(keep).add_(model.count_codewords(codes, None)[:, 0])
+            x = layer.add_attention(x, attend_to_counts(counts.unsqueeze(1), codes.chosen, *tables))
         return model.norm(x[:, -1])

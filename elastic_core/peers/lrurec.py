@@ -27,9 +27,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from elastic_core.core.layers import Dropout, masked
+from elastic_core.core.layers import Dropout, zero_padding
 from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Scorer, Variant, register
-from elastic_core.peers.parts.blocks import embedded
+from elastic_core.peers.parts.blocks import make_embedding
 from elastic_core.peers.parts.stepwise import Stepwise
 
 EXPANSION = 4  # hidden width of the feed-forward layers, in multiples of d
@@ -68,34 +68,34 @@ class LinearRecurrence(nn.Module):
     def forward(self, x: Tensor, real: Tensor | None, before: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """`[B, N, d]` → `[B, N, d]` and the state after the last event `[B, channels, 2]`; `before` is what it began from."""
         poles = self.poles()
-        h = scan(self._given(x, real, before, poles), poles)
-        return self._told(h), torch.view_as_real(h[:, -1])
+        h = linear_scan(self._driven_inputs(x, real, before, poles), poles)
+        return self._real_output(h), torch.view_as_real(h[:, -1])
 
-    def last(self, x: Tensor, real: Tensor | None, before: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward_last(self, x: Tensor, real: Tensor | None, before: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The last row of `forward`, `[B, 1, d]`, from one weighted sum: O(N)."""
         poles = self.poles()
-        u, n = self._given(x, real, before, poles), x.shape[1]
-        h = (u[:, :-1] * powers(poles, n - 1).flip(0)).sum(1) + u[:, -1] if n > 1 else u[:, -1]
-        return self._told(h.unsqueeze(1)), torch.view_as_real(h)
+        u, n = self._driven_inputs(x, real, before, poles), x.shape[1]
+        h = (u[:, :-1] * pole_powers(poles, n - 1).flip(0)).sum(1) + u[:, -1] if n > 1 else u[:, -1]
+        return self._real_output(h.unsqueeze(1)), torch.view_as_real(h)
 
-    def _given(self, x: Tensor, real: Tensor | None, before: Tensor | None, poles: Tensor) -> Tensor:
+    def _driven_inputs(self, x: Tensor, real: Tensor | None, before: Tensor | None, poles: Tensor) -> Tensor:
         """What every event adds to the state, complex `[B, N, channels]`; the first also brings what was before."""
-        pairs = masked(self.inner(x).to(self.gain.dtype), real).unflatten(-1, (-1, 2))
+        pairs = zero_padding(self.inner(x).to(self.gain.dtype), real).unflatten(-1, (-1, 2))
         u = torch.view_as_complex(pairs * self.gain.exp().unsqueeze(-1))
         if before is None:
             return u
         return torch.cat([u[:, :1] + (poles * torch.view_as_complex(before)).unsqueeze(1), u[:, 1:]], 1)
 
-    def _told(self, h: Tensor) -> Tensor:
+    def _real_output(self, h: Tensor) -> Tensor:
         return self.outer(torch.view_as_real(h).flatten(-2))
 
 
-def scan(u: Tensor, poles: Tensor) -> Tensor:
+def linear_scan(u: Tensor, poles: Tensor) -> Tensor:
     """h_t = λ h_{t−1} + u_t from h_0 = 0: complex `[B, N, C]`, `[C]` → `[B, N, C]`."""
     return _Scan.apply(u, poles)
 
 
-def powers(poles: Tensor, n: int) -> Tensor:
+def pole_powers(poles: Tensor, n: int) -> Tensor:
     """λ¹ … λⁿ: `[C]` → `[n, C]`, by doubling."""
     found = poles.unsqueeze(0)
     while len(found) < n:
@@ -106,7 +106,7 @@ def powers(poles: Tensor, n: int) -> Tensor:
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, u: Tensor, poles: Tensor) -> Tensor:
-        h = _doubled(u, poles)
+        h = _scan_by_doubling(u, poles)
         ctx.save_for_backward(h, poles)
         return h
 
@@ -114,15 +114,15 @@ class _Scan(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         h, poles = ctx.saved_tensors
-        back = _doubled(gradient.flip(1), poles.conj()).flip(1)
+        back = _scan_by_doubling(gradient.flip(1), poles.conj()).flip(1)
         return back, (back[:, 1:] * h[:, :-1].conj()).sum((0, 1))
 
 
-def _doubled(u: Tensor, poles: Tensor) -> Tensor:
+def _scan_by_doubling(u: Tensor, poles: Tensor) -> Tensor:
     n, half = u.shape[1], 1
     size = 1 << (n - 1).bit_length()
     h = functional.pad(u, (0, 0, size - n, 0)) if size > n else u.clone(memory_format=torch.contiguous_format)
-    table = powers(poles, max(size // 2, 1))
+    table = pole_powers(poles, max(size // 2, 1))
     while half < size:
         pairs = h.view(len(h), size // (2 * half), 2 * half, -1)
         pairs[:, :, half:] += table[:half] * pairs[:, :, half - 1 : half]
@@ -147,7 +147,7 @@ class RecurrentBlock(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor | None, before: Tensor | None = None, last: bool = False) -> tuple[Tensor, Tensor]:
         """The next `x`, of the last column alone with `last`, and the state to go on from."""
-        told, after = (self.recurrence.last if last else self.recurrence)(x, real, before)
+        told, after = (self.recurrence.forward_last if last else self.recurrence)(x, real, before)
         x = self.norm((x[:, -1:] if last else x) + self.dropout(told))
         hidden = self.dropout(functional.gelu(self.inner(x)))
         return self.final_norm(x + self.dropout(self.outer(hidden))), after
@@ -163,7 +163,7 @@ class LRURec(Stepwise):
 
     def __init__(self, config: LRURecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = embedded(config, self.n_items, positions=False)
+        self.events = make_embedding(config, self.n_items, positions=False)
         self.norm = nn.LayerNorm(config.width)
         self.blocks = nn.ModuleList(RecurrentBlock(config) for _ in range(config.layers))
         self.bias = nn.Parameter(torch.zeros(self.n_items + 1))
@@ -175,14 +175,14 @@ class LRURec(Stepwise):
             x, _ = block(x, real)
         return Encoded(x)
 
-    def advance(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
+    def read_on(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
         x, after = self.norm(self.events(items, real is not None)), list[Tensor]()
         for i, block in enumerate(self.blocks):
             x, state = block(x, real, None if kept is None else kept[i], last=i == len(self.blocks) - 1)
             after.append(state)
         return x[:, -1], after
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         return (16 + 6 * CHANNELS + 4 * EXPANSION) * self.config.width
 
     def parameter_groups(self) -> Iterable[dict[str, Any]]:

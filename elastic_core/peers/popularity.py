@@ -26,7 +26,7 @@ class Popularity(Recommender):
         self.register_buffer("counts", torch.zeros(self.n_items + 1), persistent=False)
 
     def fit(self, dataset: Dataset) -> None:
-        self.counts.copy_(torch.from_numpy(dataset.counts()))
+        self.counts.copy_(torch.from_numpy(dataset.item_counts()))
 
     def score(self, batch: Batch) -> Tensor:
         return self.counts.repeat(len(batch.items), 1)  # a copy: callers may blank out items

@@ -25,7 +25,7 @@ from torch.nn import functional
 from elastic_core.core.layers import split_heads
 from elastic_core.models import ModelConfig, Several, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
-from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, projected
+from elastic_core.peers.parts.bucket_attention import BucketAttention, project_precisely, saved_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +46,13 @@ class HashedAttention(BucketAttention):
             "rotations", torch.randn(config.heads, config.rounds, config.width // config.heads, -(-config.buckets // 2))
         )
 
-    def shared(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        q = split_heads(projected(x, self.query.weight, self.query.bias), self.heads)
+    def shared_queries(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        q = split_heads(project_precisely(x, self.query.weight, self.query.bias), self.heads)
         return q, functional.normalize(q, dim=-1)
 
     @torch.no_grad()
-    def buckets(self, q: Tensor) -> Tensor:
-        turned = projected(q.unsqueeze(2), self.rotations.mT)  # [B, H, R, N, buckets/2]
+    def find_buckets(self, q: Tensor) -> Tensor:
+        turned = project_precisely(q.unsqueeze(2), self.rotations.mT)  # [B, H, R, N, buckets/2]
         return torch.cat([turned, -turned], -1)[..., : self.n_buckets].argmax(-1)
 
 
@@ -69,5 +69,5 @@ class Reformer(Blocks):
     attention = HashedAttention
     config: ReformerConfig
 
-    def kept_per_event(self, columns: int) -> int:
-        return self.kept_by_blocks() + kept(columns, self.config, self.config.rounds)
+    def saved_per_event(self, columns: int) -> int:
+        return self.saved_by_blocks() + saved_numbers(columns, self.config, self.config.rounds)

@@ -24,10 +24,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.layers import readable, split_heads
+from elastic_core.core.layers import readable_columns, split_heads
 from elastic_core.models import Batch, ModelConfig, Several, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
-from elastic_core.peers.parts.bucket_attention import BucketAttention, kept, projected
+from elastic_core.peers.parts.bucket_attention import BucketAttention, project_precisely, saved_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,19 +45,19 @@ class RoutedAttention(BucketAttention):
         drawn = torch.randn(config.heads, config.clusters, config.width // config.heads)
         self.register_buffer("centroids", functional.normalize(drawn, dim=-1))
 
-    def shared(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        q = split_heads(projected(x, self.query.weight, self.query.bias), self.heads)
+    def shared_queries(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        q = split_heads(project_precisely(x, self.query.weight, self.query.bias), self.heads)
         q = functional.layer_norm(q, q.shape[-1:])
         return q, q
 
     @torch.no_grad()
-    def buckets(self, q: Tensor) -> Tensor:
-        return projected(q, self.centroids).argmax(-1).unsqueeze(2)
+    def find_buckets(self, q: Tensor) -> Tensor:
+        return project_precisely(q, self.centroids).argmax(-1).unsqueeze(2)
 
     @torch.no_grad()
     def calibrate(self, x: Tensor, real: Tensor, rate: float) -> None:
         """Moves the centroids by `rate` towards the means of those who are nearest to them, over the events of `x [B, N, d]`."""
-        q = functional.normalize(self.shared(x)[0], dim=-1).transpose(0, 1)[:, readable(real)]  # [H, M, e]
+        q = functional.normalize(self.shared_queries(x)[0], dim=-1).transpose(0, 1)[:, readable_columns(real)]  # [H, M, e]
         fit, nearest = (q @ self.centroids.mT).max(-1)
         member = functional.one_hot(nearest, self.centroids.shape[1]).to(q)  # [H, M, clusters]
         count = member.sum(1).unsqueeze(-1)
@@ -94,5 +94,5 @@ class Routing(Blocks):
             x = block(x, batch.real)
         self.train(was_training)
 
-    def kept_per_event(self, columns: int) -> int:
-        return self.kept_by_blocks() + kept(columns, self.config, 1)
+    def saved_per_event(self, columns: int) -> int:
+        return self.saved_by_blocks() + saved_numbers(columns, self.config, 1)

@@ -34,7 +34,7 @@ from torch.nn import functional
 from elastic_core.core.layers import SPREAD
 from elastic_core.errors import InputError
 from elastic_core.models import Batch, Catalog, Encoded, Variant, register
-from elastic_core.peers.parts.blocks import embedded
+from elastic_core.peers.parts.blocks import make_embedding
 from elastic_core.peers.parts.intensity import Intensity, Modulated, ModulatedConfig
 
 SHORT = 3  # events of S
@@ -70,7 +70,7 @@ class SHAN(Modulated):
     def __init__(self, config: SHANConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.reads_times = config.intensity != "none"
-        self.events = embedded(config, self.n_items, positions=False)
+        self.events = make_embedding(config, self.n_items, positions=False)
         self.events.scale = READ / SPREAD
         self.long = nn.Linear(config.width, config.width)  # W₁, b₁
         self.both = nn.Linear(config.width, config.width)  # W₂, b₂
@@ -80,31 +80,31 @@ class SHAN(Modulated):
 
     def forward(self, batch: Batch) -> Encoded:
         states, surprise = self._encode(batch, slice(None))
-        return Encoded(states, {}, self._summed(batch, surprise))
+        return Encoded(states, {}, self._scale_ctreg(batch, surprise))
 
     def last_state(self, batch: Batch) -> Tensor:
         """Of the last row alone."""
         return self._encode(replace(batch, targets=None), slice(-1, None))[0][:, -1]
 
     def last_weights(self, batch: Batch) -> Tensor:
-        """`Attends`: what the state is a mean, or a modulated sum, of events by."""
+        """`AttentionModel`: what the state is a mean, or a modulated sum, of events by."""
         x = self.events(batch.items, batch.padded)
-        weights = self._weights(x, batch.real, slice(-1, None))
+        weights = self._event_weights(x, batch.real, slice(-1, None))
         if self.intensity is not None:
-            weights = weights * self.intensity.in_states(weights @ x, self._clock(batch))
+            weights = weights * self.intensity.later_intensities(weights @ x, self._event_clock(batch))
         return weights.unsqueeze(0) * batch.real[:, None]
 
-    def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
+    def intensity_states(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
         """`Modulated`."""
         if self.intensity is None:
             return []
         x = self.events(batch.items, batch.padded)
-        return [(self.intensity, self._weights(x, batch.real, slice(None)) @ x)]
+        return [(self.intensity, self._event_weights(x, batch.real, slice(None)) @ x)]
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         kept = 12 * columns + 16 * self.config.width
         if self.intensity is not None:
-            kept += self.kept_by_intensities() + 3 * columns + 4 * self.config.width
+            kept += self.saved_by_intensities() + 3 * columns + 4 * self.config.width
         return -(-kept // self.config.layers)  # it has one, whatever the setting says
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -112,15 +112,15 @@ class SHAN(Modulated):
     def _encode(self, batch: Batch, rows: slice) -> tuple[Tensor, Tensor | None]:
         """States `[B, n, d]` of these rows; and CTReg, if it is asked."""
         x = self.events(batch.items, batch.padded)
-        weights = self._weights(x, batch.real, rows)
+        weights = self._event_weights(x, batch.real, rows)
         h = weights @ x
         if self.intensity is None:
             return h, None
-        clock = self._clock(batch)
-        modulated = weights * self.intensity.in_states(h, clock)
-        return modulated @ x, self._surprise(self.intensity, h, clock) if self._explains(batch) else None
+        clock = self._event_clock(batch)
+        modulated = weights * self.intensity.later_intensities(h, clock)
+        return modulated @ x, self._ctreg(self.intensity, h, clock) if self._needs_ctreg(batch) else None
 
-    def _weights(self, x: Tensor, real: Tensor, rows: slice) -> Tensor:
+    def _event_weights(self, x: Tensor, real: Tensor, rows: slice) -> Tensor:
         """ω, `[B, n, N]`: rows add up to 1. A row of padding has itself, a zero."""
         place = torch.arange(x.shape[1], device=x.device)
         ago = place[rows].unsqueeze(1) - place
@@ -129,12 +129,12 @@ class SHAN(Modulated):
         some = old.any(-1, keepdim=True)  # [B, n, 1]
         mean = x.cumsum(1) / real.cumsum(1).clamp_min(1).unsqueeze(-1)
         u = (self.user_projection(mean) + self.base_user)[:, rows]
-        alpha = _softmax((u @ functional.relu(self.long(x)).transpose(1, 2)), old | ~some) * some
+        alpha = _masked_softmax((u @ functional.relu(self.long(x)).transpose(1, 2)), old | ~some) * some
         beyond = (u * functional.relu(self.both(alpha.to(x.dtype) @ x))).sum(-1, keepdim=True)
         scores = torch.cat([beyond, u @ functional.relu(self.both(x)).transpose(1, 2)], -1)
-        beta = _softmax(scores, torch.cat([some, short], -1))
+        beta = _masked_softmax(scores, torch.cat([some, short], -1))
         return beta[..., :1] * alpha + beta[..., 1:]
 
 
-def _softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+def _masked_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
     return scores.masked_fill(~allowed, -torch.inf).softmax(-1)

@@ -29,7 +29,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.layers import Attention, fused, masked, merge_heads, precise, readable, split_heads
+from elastic_core.core.layers import (
+    Attention,
+    fused_attention,
+    in_full_precision,
+    merge_heads,
+    readable_columns,
+    split_heads,
+    zero_padding,
+)
 from elastic_core.models import ModelConfig, Variant, Within, register
 from elastic_core.peers.parts.blocks import Blocks
 
@@ -46,8 +54,8 @@ class SinkhornConfig(ModelConfig, name="sinkhorn", label="Sinkhorn Transformer")
         return min(self.block, -(-self.length // 4))
 
 
-@precise
-def balanced(logits: Tensor, allowed: Tensor, iterations: int = ITERATIONS) -> Tensor:
+@in_full_precision
+def balance_rows_and_columns(logits: Tensor, allowed: Tensor, iterations: int = ITERATIONS) -> Tensor:
     """S of logits `[…, m, m]`: rows add up to 1, those where nothing is `allowed` to 0; columns nearly, the more iterations."""
 
     def rows(s: Tensor) -> Tensor:
@@ -73,61 +81,61 @@ class SinkhornAttention(Attention):
 
     def forward(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         n = x.shape[1]
-        x, real = self._whole(x, real)
-        shares, there = self.shares(x, real)
-        q = self._blocks(self.query(x))
-        keys, values = (self._blocks(masked(f(x), real)) for f in (self.key, self.value))  # [B, H, m, b, e]
+        x, real = self._pad_to_blocks(x, real)
+        shares, there = self.sorting_matrix(x, real)
+        q = self._split_blocks(self.query(x))
+        keys, values = (self._split_blocks(zero_padding(f(x), real)) for f in (self.key, self.value))  # [B, H, m, b, e]
         known = real.unflatten(1, (-1, self.block))  # [B, m, b]
         own = known.unsqueeze(2).expand(-1, -1, self.block, -1).tril()
         own = own | torch.eye(self.block, dtype=torch.bool, device=x.device)  # padding reads itself
         other = torch.einsum("bij,bjp->bip", there.float(), known.float()) > 0
         seen = torch.cat([other.unsqueeze(2).expand_as(own), own], -1).unsqueeze(1)  # [B, 1, m, b, 2 b]
-        k, v = (torch.cat([_sorted(shares, y), y], -2) for y in (keys, values))
-        mixed = fused(q, k, v, seen, self.p if self.training else 0.0, False)
+        k, v = (torch.cat([_sort_blocks(shares, y), y], -2) for y in (keys, values))
+        mixed = fused_attention(q, k, v, seen, self.p if self.training else 0.0, False)
         return self.output(merge_heads(mixed.flatten(2, 3)[:, :, -n:]))
 
-    def last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
+    def forward_last(self, x: Tensor, real: Tensor | None = None, extra: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`: one query and one row of the order."""
-        x, real = self._whole(x, real)
-        shares, there = self.shares(x, real)
+        x, real = self._pad_to_blocks(x, real)
+        shares, there = self.sorting_matrix(x, real)
         q = split_heads(self.query(x[:, -1:]), self.heads)
-        keys, values = (self._blocks(masked(f(x), real)) for f in (self.key, self.value))
+        keys, values = (self._split_blocks(zero_padding(f(x), real)) for f in (self.key, self.value))
         known = real.unflatten(1, (-1, self.block))
         other = (there[:, -1:].transpose(1, 2) & known).any(1)
         seen = torch.cat([other, known[:, -1]], -1)[:, None, None]
-        k, v = (torch.cat([_sorted(shares[:, :, -1:], y), y[:, :, -1:]], -2).squeeze(2) for y in (keys, values))
+        k, v = (torch.cat([_sort_blocks(shares[:, :, -1:], y), y[:, :, -1:]], -2).squeeze(2) for y in (keys, values))
         return self.output(merge_heads(functional.scaled_dot_product_attention(q, k, v, seen)))
 
-    def shares(self, x: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    def sorting_matrix(self, x: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """S `[B, H, m, m]`, and which blocks a block may take from, `[B, m, m]`."""
         known = real.unflatten(1, (-1, self.block)).any(-1)
         m = known.shape[1]
         there = (known.unsqueeze(1) & known.unsqueeze(2)).tril(-1)  # a row of padding takes no part in the sums of columns
-        z = self.pooled(_pooled(x, real, self.block))
+        z = self.pooled(_pool_blocks(x, real, self.block))
         logits = self.sort(functional.relu(z)).unflatten(-1, (self.heads, -1))[..., -m:].transpose(1, 2)
         if self.training:
             logits = logits - torch.empty_like(logits).exponential_().clamp_min(1e-20).log()
-        return balanced(logits / TEMPERATURE, there.unsqueeze(1)).to(x.dtype), there
+        return balance_rows_and_columns(logits / TEMPERATURE, there.unsqueeze(1)).to(x.dtype), there
 
-    def _whole(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _pad_to_blocks(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """In whole blocks."""
-        real = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if real is None else readable(real)
+        real = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if real is None else readable_columns(real)
         short = -x.shape[1] % self.block
         return functional.pad(x, (0, 0, short, 0)), functional.pad(real, (short, 0))
 
-    def _blocks(self, x: Tensor) -> Tensor:
+    def _split_blocks(self, x: Tensor) -> Tensor:
         """`[B, N, d]` → `[B, H, m, b, e]`."""
         return split_heads(x, self.heads).unflatten(2, (-1, self.block))
 
 
-@precise
-def _pooled(x: Tensor, real: Tensor, block: int) -> Tensor:
+@in_full_precision
+def _pool_blocks(x: Tensor, real: Tensor, block: int) -> Tensor:
     """z of every block: `[B, N, d]`, `[B, N]` → `[B, m, d]`."""
-    x, count = masked(x, real), real.to(x.dtype).unsqueeze(-1)
+    x, count = zero_padding(x, real), real.to(x.dtype).unsqueeze(-1)
     return x.cumsum(1)[:, ::block] / count.cumsum(1)[:, ::block].clamp_min(1)
 
 
-def _sorted(shares: Tensor, x: Tensor) -> Tensor:
+def _sort_blocks(shares: Tensor, x: Tensor) -> Tensor:
     """Σ_j S_ij x_j: `[B, H, i, j]`, `[B, H, j, b, e]` → `[B, H, i, b, e]`."""
     return (shares @ x.flatten(3).to(shares.dtype)).unflatten(-1, x.shape[3:])
 
@@ -144,10 +152,10 @@ class Sinkhorn(Blocks):
     causal = True
     config: SinkhornConfig
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         """Beside the block's own: keys and values by themselves, sorted and joined; scores where attention is not fused; S."""
         config, block = self.config, self.config.events_of_block
         blocks = -(-columns // block)
         padded, scores = blocks * block / columns, config.heads * 2 * block * 4
         order = blocks * blocks * config.heads * (8 + 6 * ITERATIONS) / columns
-        return self.kept_by_blocks() + round(padded * (12 * config.width + scores) + order) + 1
+        return self.saved_by_blocks() + round(padded * (12 * config.width + scores) + order) + 1

@@ -37,13 +37,13 @@ from elastic_core.core.layers import (
     dropout,
     left_align,
     merge_heads,
-    readable,
+    readable_columns,
     right_align,
     split_heads,
 )
 from elastic_core.models import Batch, Catalog, Encoded, Variant, register
-from elastic_core.peers.parts.blocks import embedded
-from elastic_core.peers.parts.intensity import Clock, Intensity, Modulated, ModulatedConfig
+from elastic_core.peers.parts.blocks import make_embedding
+from elastic_core.peers.parts.intensity import EventClock, Intensity, Modulated, ModulatedConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,38 +65,40 @@ class ModulatedAttention(nn.Module):
         self.history = nn.Linear(width, width)  # V_seq
         self.intensity = Intensity(width, marks)
 
-    def forward(self, x: Tensor, clock: Clock) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, clock: EventClock) -> tuple[Tensor, Tensor]:
         """The output and H, both `[B, N, d]`, of rows that begin in column 0 (`left_align`)."""
         n = x.shape[1]
-        return self._attended(x, x, torch.ones(n, n, dtype=torch.bool, device=x.device).tril(), clock)
+        return self._attend_rows(x, x, torch.ones(n, n, dtype=torch.bool, device=x.device).tril(), clock)
 
-    def last(self, x: Tensor, real: Tensor | None, clock: Clock) -> Tensor:
+    def forward_last(self, x: Tensor, real: Tensor | None, clock: EventClock) -> Tensor:
         """The last row of the output, `[B, 1, d]`, of rows that end in the last column; for `state` alone."""
-        return self._attended(x[:, -1:], x, None if real is None else readable(real)[:, None, None, :], clock)[0]
+        return self._attend_rows(x[:, -1:], x, None if real is None else readable_columns(real)[:, None, None, :], clock)[0]
 
-    def last_weights(self, x: Tensor, real: Tensor | None, clock: Clock, h: Tensor) -> Tensor:
+    def last_weights(self, x: Tensor, real: Tensor | None, clock: EventClock, h: Tensor) -> Tensor:
         """What the last row multiplies every event by, `[B, H, N]`, of rows that end in the last column; `h` as `forward` gives
         it, turned to the right."""
-        weights = self._weights(x[:, -1:], x, None if real is None else readable(real)[:, None, None, :]).squeeze(-2)
-        return weights * self._factors(h[:, -1:] if self.by_state else h, clock)[:, -1:]
+        weights = self._attention_weights(
+            x[:, -1:], x, None if real is None else readable_columns(real)[:, None, None, :]
+        ).squeeze(-2)
+        return weights * self._intensity_factors(h[:, -1:] if self.by_state else h, clock)[:, -1:]
 
-    def _weights(self, asking: Tensor, x: Tensor, allowed: Tensor | None) -> Tensor:
+    def _attention_weights(self, asking: Tensor, x: Tensor, allowed: Tensor | None) -> Tensor:
         q, k = split_heads(self.query(asking), self.heads), split_heads(self.key(x), self.heads)
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
         return (scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)).softmax(-1)
 
-    def _factors(self, h: Tensor, clock: Clock) -> Tensor:
+    def _intensity_factors(self, h: Tensor, clock: EventClock) -> Tensor:
         """What weights are multiplied by, `[B, n, N]`, from what the histories say after every event asked, h `[B, n, d]`."""
         if self.by_state:
-            return self.intensity.in_states(h, clock)
-        after, own = (self.intensity.of_marks(h, s, clock) for s in (clock.until, torch.ones_like(clock.until)))
+            return self.intensity.later_intensities(h, clock)
+        after, own = (self.intensity.own_intensities(h, s, clock) for s in (clock.until, torch.ones_like(clock.until)))
         itself = torch.eye(h.shape[1], dtype=torch.bool, device=h.device)
         return torch.where(itself, own.unsqueeze(1), after.unsqueeze(1))
 
-    def _attended(self, asking: Tensor, x: Tensor, allowed: Tensor | None, clock: Clock) -> tuple[Tensor, Tensor]:
-        weights = self._weights(asking, x, allowed)
+    def _attend_rows(self, asking: Tensor, x: Tensor, allowed: Tensor | None, clock: EventClock) -> tuple[Tensor, Tensor]:
+        weights = self._attention_weights(asking, x, allowed)
         h = merge_heads(weights @ split_heads(self.history(x), self.heads))
-        weights = dropout(weights, self.p, self.training) * self._factors(h, clock).unsqueeze(1)
+        weights = dropout(weights, self.p, self.training) * self._intensity_factors(h, clock).unsqueeze(1)
         return self.output(merge_heads(weights @ split_heads(self.value(x), self.heads))), h
 
 
@@ -110,12 +112,12 @@ class ModulatedBlock(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.feed_forward = FeedForward(config.width, config.dropout)
 
-    def forward(self, x: Tensor, clock: Clock) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, clock: EventClock) -> tuple[Tensor, Tensor]:
         y, h = self.attention(self.norm(x), clock)
         return self.feed_forward(x + self.dropout(y)), h
 
-    def last(self, x: Tensor, real: Tensor | None, clock: Clock) -> Tensor:
-        return self.feed_forward(x[:, -1:] + self.attention.last(self.norm(x), real, clock))
+    def forward_last(self, x: Tensor, real: Tensor | None, clock: EventClock) -> Tensor:
+        return self.feed_forward(x[:, -1:] + self.attention.forward_last(self.norm(x), real, clock))
 
 
 @register(SMAConfig)
@@ -133,53 +135,53 @@ class SMA(Modulated):
 
     def __init__(self, config: SMAConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = embedded(config, self.n_items)
+        self.events = make_embedding(config, self.n_items)
         self.blocks = nn.ModuleList(ModulatedBlock(config, self.marks.shape[1]) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
     def forward(self, batch: Batch) -> Encoded:
         states, surprise = self._encode(batch)
-        return Encoded(states, {}, self._summed(batch, surprise))
+        return Encoded(states, {}, self._scale_ctreg(batch, surprise))
 
     def last_state(self, batch: Batch) -> Tensor:
         """With `state`, of the last block only the last row."""
         if self.config.intensity == "event":
             return self._encode(batch, learning=False)[0][:, -1]
-        real, x, clock = self._read(batch)
+        real, x, clock = self._aligned_events(batch)
         *earlier, final = self.blocks
         for block in earlier:
             x, _ = block(x, clock)
         assert isinstance(final, ModulatedBlock)
-        return self.norm(final.last(right_align(x, real), real, self._clock(batch))[:, -1])
+        return self.norm(final.forward_last(right_align(x, real), real, self._event_clock(batch))[:, -1])
 
     def last_weights(self, batch: Batch) -> Tensor:
-        """`Attends`: softmax weights times intensities, so they add up to anything."""
-        real, clock = batch.mask, self._clock(batch)
+        """`AttentionModel`: softmax weights times intensities, so they add up to anything."""
+        real, clock = batch.mask, self._event_clock(batch)
         return torch.stack([
             block.attention.last_weights(right_align(block.norm(x), real), real, clock, right_align(h, real))
-            for block, x, h, _ in self._passed(batch)
+            for block, x, h, _ in self._run_blocks(batch)
         ])  # fmt: skip
 
-    def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
+    def intensity_states(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
         """`Modulated`."""
         real = batch.mask
-        return [(block.attention.intensity, right_align(h, real)) for block, _, h, _ in self._passed(batch)]
+        return [(block.attention.intensity, right_align(h, real)) for block, _, h, _ in self._run_blocks(batch)]
 
-    def kept_per_event(self, columns: int) -> int:
+    def saved_per_event(self, columns: int) -> int:
         c = self.config
-        intensities = self.kept_by_intensities(1 + (c.intensity == "event"))
-        return self.kept_by_blocks() + 4 * c.width + intensities + (5 * c.heads + 2) * columns
+        intensities = self.saved_by_intensities(1 + (c.intensity == "event"))
+        return self.saved_by_blocks() + 4 * c.width + intensities + (5 * c.heads + 2) * columns
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _read(self, batch: Batch) -> tuple[Tensor | None, Tensor, Clock]:
+    def _aligned_events(self, batch: Batch) -> tuple[Tensor | None, Tensor, EventClock]:
         """Where events are, and the events and their clock in rows that begin in column 0: no block needs a mask."""
         real = batch.mask
-        return real, left_align(self.events(batch.items, batch.padded), real), self._clock(batch).left(real)
+        return real, left_align(self.events(batch.items, batch.padded), real), self._event_clock(batch).left_aligned(real)
 
-    def _passed(self, batch: Batch) -> Iterator[tuple[ModulatedBlock, Tensor, Tensor, Tensor]]:
+    def _run_blocks(self, batch: Batch) -> Iterator[tuple[ModulatedBlock, Tensor, Tensor, Tensor]]:
         """Every block with what it reads, what the histories say after every event, and what it makes of it, `[B, N, d]` each."""
-        _, x, clock = self._read(batch)
+        _, x, clock = self._aligned_events(batch)
         for block in self.blocks:
             assert isinstance(block, ModulatedBlock)
             y, h = block(x, clock)
@@ -188,12 +190,12 @@ class SMA(Modulated):
 
     def _encode(self, batch: Batch, learning: bool = True) -> tuple[Tensor, Tensor | None]:
         """States `[B, N, d]`; and, if it is wanted and there are times, CTReg: the mean over intervals and layers."""
-        real, x, clock = self._read(batch)
-        asked, found = learning and self._explains(batch), list[Tensor]()
+        real, x, clock = self._aligned_events(batch)
+        asked, found = learning and self._needs_ctreg(batch), list[Tensor]()
         for block in self.blocks:
             assert isinstance(block, ModulatedBlock)
             x, h = block(x, clock)
             if asked:
-                found.append(self._surprise(block.attention.intensity, h, clock))
+                found.append(self._ctreg(block.attention.intensity, h, clock))
         states: Tensor = self.norm(right_align(x, real))
         return states, torch.stack(found).mean() if found else None

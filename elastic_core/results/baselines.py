@@ -15,7 +15,7 @@ import numpy as np
 
 from elastic_core import files, models
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.evaluate import Ranks, expected
+from elastic_core.core.evaluate import Ranks, expected_metrics
 from elastic_core.data import Dataset
 from elastic_core.data.repeats import ONLY_UNSEEN, WITH_SEEN, count_repeats
 from elastic_core.errors import InputError
@@ -68,7 +68,7 @@ def compare_with_baselines(
     Raises InputError for a run without a test."""
     mine, own = run.report(), run.config.model.name
     rows = []
-    for name in models.names():
+    for name in models.model_names():
         config = ModelConfig.known[name]
         if models.model_class(name).objective or name == own:
             continue
@@ -79,7 +79,7 @@ def compare_with_baselines(
             model.fit(dataset)
             theirs = evaluate(model, dataset, split="test", protocols=(protocol,), seed=mine.seed)
             difference = compare_reports([mine], [theirs], protocol, METRIC, trained=(needs_training(run), False))
-            mean, _, low, high = theirs.interval(protocol, METRIC)
+            mean, _, low, high = theirs.mean_interval(protocol, METRIC)
             rows.append(BaselineRow(label, mean, low, high, difference.difference, difference.low, difference.high))
         except InputError as error:
             rows.append(BaselineRow(label, fault=str(error)))
@@ -118,9 +118,9 @@ def random_ndcg(dataset: Dataset, protocol: str = ONLY_UNSEEN) -> float:
     histories, columns = dataset.histories, dataset.catalog.n_items + 1
     others = np.full(histories.n_users, dataset.catalog.n_items - 1)
     owners = np.repeat(np.arange(histories.n_users), histories.lengths)
-    readable = np.arange(len(owners)) < dataset.ends("test")[owners]
+    readable = np.arange(len(owners)) < dataset.split_ends("test")[owners]
     seen = np.unique(owners[readable] * columns + histories.items[readable])  # each seen item of each user once
     if protocol != WITH_SEEN:
-        target_seen = np.isin(np.arange(histories.n_users) * columns + dataset.targets("test"), seen)
+        target_seen = np.isin(np.arange(histories.n_users) * columns + dataset.target_items("test"), seen)
         others = dataset.catalog.n_items - np.bincount(seen // columns, minlength=histories.n_users) - ~target_seen
-    return float(expected(Ranks(np.zeros_like(others), others))[METRIC].mean())
+    return float(expected_metrics(Ranks(np.zeros_like(others), others))[METRIC].mean())

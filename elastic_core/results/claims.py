@@ -30,7 +30,7 @@ from elastic_core.results.systems import (
     system_title,
 )
 from elastic_core.runs import Run
-from elastic_core.text import minus
+from elastic_core.text import true_minus
 
 Answer = Literal["yes", "in part", "made-up", "it depends", "no", "not known"]
 Screen = Literal["systems", "speed", "experts"]
@@ -64,7 +64,7 @@ class Finding(NamedTuple):
         """`MovieLens-100K (real films) −0.0012 (too close to zero)`; the sentence says more of the place."""
         place = NO_ROOM_FOR.sub("", self.where) + (f" ({FILMS})" if self.kind == FILMS else "")
         why = "; ".join(filter(None, (self.why, self.other)))
-        return minus(f"{place} {self.difference:+.4f}") + (f" ({why})" if why else "")
+        return true_minus(f"{place} {self.difference:+.4f}") + (f" ({why})" if why else "")
 
 
 class Verdict(NamedTuple):
@@ -206,7 +206,7 @@ def _other_answer_with_seen(data_set: DataSet, a: System, b: System, winner: str
     if row is None or row["winner"] == winner:
         return ""
     words = {"A": "better", "B": "worse", "": "not known"}[row["winner"]]
-    return minus(f"{WITH_SEEN} {row['difference']:+.4f}, {words}")
+    return true_minus(f"{WITH_SEEN} {row['difference']:+.4f}, {words}")
 
 
 def _command_for(missing: Sequence[tuple[DataSet, System]]) -> str:
@@ -232,10 +232,21 @@ def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, toget
     numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, trainings: {trainings})"
     words += f". Ranked with known items, too: {other}" if other else ""
     return Finding(
-        answer, minus(f"{where}, against {system_label(b._replace(budget=''))}: {numbers}: {words}."), why, data_set.key, where,
-        data_set.kind, system_title(a, sides[0]), tuple(run.name for side in sides for run in side), difference, low, high,
-        int(row["n"]), main_protocol(data_set.systems), other,
-    )  # fmt: skip
+        answer,
+        true_minus(f"{where}, against {system_label(b._replace(budget=''))}: {numbers}: {words}."),
+        why,
+        data_set.key,
+        where,
+        data_set.kind,
+        system_title(a, sides[0]),
+        tuple(run.name for side in sides for run in side),
+        difference,
+        low,
+        high,
+        int(row["n"]),
+        main_protocol(data_set.systems),
+        other,
+    )
 
 
 def _why_not_known(
@@ -258,7 +269,7 @@ def _why_not_known(
             f"in 20 looks like this by luck; adjusted for that p is {p_text(adjusted)}, not below {LEVEL}"
         )
     if all(len(side) > 1 for side in sides):
-        detectable = noise_of_comparison(sides[0], sides[1], protocol).detectable()
+        detectable = noise_of_comparison(sides[0], sides[1], protocol).detectable_difference()
     else:
         detectable = detectable_from_interval(low, high)
     return TOO_CLOSE, f"zero lies inside; only {detectable:.4f} {seen} (4 times in 5)"

@@ -39,14 +39,14 @@ def needs_training(run: Run) -> bool:
 
 def setup_key(run: Run) -> str:
     """What was trained, on what and how, as text: equal for runs that differ only in their seed."""
-    return f"{run.setup} {(run.last('start') or {}).get('data_hash')}"
+    return f"{run.setup} {(run.last_event('start') or {}).get('data_hash')}"
 
 
 def evaluation_key(run: Run) -> tuple[object, ...]:
     """What all numbers of one table must share: the events and, of a run that keeps ranks, the draw of candidates and how many
     users there are. Raises InputError for ranks that cannot be read."""
     if not run.has_report:
-        return (run.last("start").get("data_hash"),)
+        return (run.last_event("start").get("data_hash"),)
     report = run.report()
     return report.data_hash, report.seed, len(report.users)
 
@@ -85,7 +85,7 @@ def _is_readable(run: Run) -> bool:
 
 def average_over_seeds(reports: Sequence[Report], protocol: str, metric: str) -> Interval:
     """A system's mean over its seeds, with the standard error over users of each user's average."""
-    return Interval.of(np.stack([report.values(protocol, metric) for report in reports]).mean(0))
+    return Interval.from_values(np.stack([report.user_values(protocol, metric) for report in reports]).mean(0))
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------
@@ -138,8 +138,8 @@ def compare_reports(
         raise InputError("a comparison needs at least one report on either side")
     for other in (*a[1:], *b):
         _check_same_evaluation(a[0], other)
-    values_a = np.stack([report.values(protocol, metric) for report in a])  # [seeds, users]
-    values_b = np.stack([report.values(protocol, metric) for report in b])
+    values_a = np.stack([report.user_values(protocol, metric) for report in a])  # [seeds, users]
+    values_b = np.stack([report.user_values(protocol, metric) for report in b])
     return Comparison(
         protocol=protocol,
         metric=metric,
@@ -153,10 +153,10 @@ def compare_reports(
 
 
 def noise_of_comparison(a: Sequence[Run], b: Sequence[Run], protocol: str = "full", metric: str = METRIC) -> NoiseParts:
-    """Where the noise of a comparison comes from. Raises InputError as `compare_runs` and `NoiseParts.estimate` do."""
+    """Where the noise of a comparison comes from. Raises InputError as `compare_runs` and `NoiseParts.from_seeds` do."""
     compare_runs(a, b, protocol, metric)
-    values_a, values_b = (np.stack([run.report().values(protocol, metric) for run in side]) for side in (a, b))
-    return NoiseParts.estimate(values_a, values_b)
+    values_a, values_b = (np.stack([run.report().user_values(protocol, metric) for run in side]) for side in (a, b))
+    return NoiseParts.from_seeds(values_a, values_b)
 
 
 def _check_one_system(side: Sequence[Run]) -> None:
@@ -220,7 +220,7 @@ class Claim(NamedTuple):
     adjusted_p: float
     winner: Winner
 
-    def text(self, a: str, b: str) -> str:
+    def claim_text(self, a: str, b: str) -> str:
         """`SASRec is better`, or why nothing is claimed."""
         if self.winner:
             return f"{a if self.winner == 'A' else b} is better"

@@ -38,7 +38,7 @@ def read_lists(table: pd.DataFrame, dataset: Dataset) -> ForeignLists:
         raise InputError(f"row {int(ranks.isna().argmax()) + 1} of the lists has no number for a rank")
     numbers = {str(raw): number for number, raw in enumerate(dataset.histories.user_ids)}
     users = table["user"].map(id_text).map(numbers).fillna(-1).astype(np.int64)
-    items = table["item"].map(lambda raw: dataset.catalog.find(id_text(raw))).astype(np.int64)
+    items = table["item"].map(lambda raw: dataset.catalog.find_item(id_text(raw))).astype(np.int64)
     known = (users >= 0) & (items > 0)
     rows = pd.DataFrame({"user": users, "item": items, "rank": ranks})[known]
     rows = rows.sort_values(["user", "rank"], kind="stable").drop_duplicates(["user", "item"])
@@ -78,7 +78,7 @@ def known_cutoffs(lists: ForeignLists, dataset: Dataset, protocol: str) -> list[
 
 def _candidates_of(lists: ForeignLists, candidates: Candidates, protocol: str) -> tuple[np.ndarray, np.ndarray]:
     """The rows of the lists whose items are candidates, or targets, under a protocol."""
-    listed = candidates.listed(protocol, np.arange(len(candidates.targets)))
+    listed = candidates.list_candidates(protocol, np.arange(len(candidates.targets)))
     left_out = listed.rows * candidates.columns + listed.items
     keep = ~np.isin(lists.users * candidates.columns + lists.items, left_out) | (lists.items == candidates.targets[lists.users])
     return lists.users[keep], lists.items[keep]

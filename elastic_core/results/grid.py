@@ -55,8 +55,8 @@ def grid_outcome(row: PlannedRun, root: Path, model: str, point: str) -> dict[st
     """A finished run, as validation saw it. Raises InputError if it is not finished."""
     if planned_status(row, root) != "finished":
         raise InputError(f"{row.name} is {planned_status(row, root)}, so it has no outcome yet")
-    run = Run(row.folder(root))
-    start, epochs = run.last("start"), run.events("epoch")
+    run = Run(row.run_folder(root))
+    start, epochs = run.last_event("start"), run.events("epoch")
     best = max(epochs, key=lambda epoch: float(epoch["valid"]["NDCG@10"]))
     return {
         "data": start["data"], "data_hash": start["data_hash"], "model": model, "point": point, "seed": run.config.train.seed,

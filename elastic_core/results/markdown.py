@@ -113,17 +113,17 @@ def _spread_cell(runs: list[Run], protocol: str) -> str:
     """Standard deviation over seeds."""
     if len(runs) < 2 or not all(run.has_report for run in runs):
         return ""
-    return f"{statistics.stdev(run.report().interval(protocol, METRIC).mean for run in runs):.4f}"
+    return f"{statistics.stdev(run.report().mean_interval(protocol, METRIC).mean for run in runs):.4f}"
 
 
 def _n_seeds(runs: list[Run]) -> str:
-    return str(len(runs)) if runs[0].last("start").get("parameters") else "–"
+    return str(len(runs)) if runs[0].last_event("start").get("parameters") else "–"
 
 
 def _data_titles(systems: Systems) -> tuple[str, str]:
     """What a data set is called, and how many users and items it has."""
     run = next(iter(systems.values()))[0]  # a baseline has its table of items, runs that are kept for their ranks have none
-    start, test = run.last("start"), run.last("test")
+    start, test = run.last_event("start"), run.last_event("test")
     world = f" ({run.config.data.planted.interests} interests)" if run.config.data.source == PLANTED else ""
     size = f"{test.get('users', 0):,} people, {run.n_items():,} items, data {start.get('data_hash')}"
     return f"{start.get('data')}{world}", size
@@ -198,7 +198,7 @@ def _recipe_rows(systems: Systems, recipe: tuple[str, ...], first: bool) -> Iter
 
 def _basket_cells(runs: list[Run]) -> list[str]:
     """Mean over seeds of how a list of ten does against the whole last basket."""
-    scores = [run.last("test").get("basket", {}) for run in runs]
+    scores = [run.last_event("test").get("basket", {}) for run in runs]
     return [
         f"{statistics.fmean(score[name] for score in scores):.4f}" if all(name in score for score in scores) else ""
         for name in BASKET_COLUMNS
@@ -217,7 +217,7 @@ def _claims_of(systems: Systems, ours: System) -> dict[System, Claim]:
 
 def _run_section(data: str, systems: Systems, protocol: str) -> str:
     first = next(iter(systems.values()))[0]
-    start, test = first.last("start"), first.last("test")
+    start, test = first.last_event("start"), first.last_event("test")
     if protocol == "all":
         measured = [(name, METRIC) for name in PROTOCOLS]
         heads, what = [f"{name} {metric}" for name, metric in measured], "all protocols"
@@ -228,8 +228,8 @@ def _run_section(data: str, systems: Systems, protocol: str) -> str:
     title = f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, {what}, {test.get('users', 0):,} people"
     lines = []
     for system, runs in systems.items():
-        used = [test["used"] for run in runs if "used" in (test := run.last("test"))]
-        starts = [run.last("start") for run in runs]
+        used = [test["used"] for run in runs if "used" in (test := run.last_event("test"))]
+        starts = [run.last_event("start") for run in runs]
         lines.append([
             str(system), str(len(runs)), *_score_cells(runs, measured), _spread_cell(runs, measured[0][0]),
             f"{starts[0].get('parameters', 0):,}", f"{statistics.fmean(used):.0%}" if used else "",

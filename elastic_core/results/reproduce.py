@@ -116,7 +116,7 @@ class PlannedRun:
     system: System
     config: RunConfig
 
-    def folder(self, root: Path) -> Path:
+    def run_folder(self, root: Path) -> Path:
         return root / self.name
 
 
@@ -269,7 +269,7 @@ class Deadline:
 
 def run_of(row: PlannedRun, root: Path) -> Run | None:
     """The run of a row: what the tables keep of it, else the folder that is being trained, if there is one."""
-    folder = Run(row.folder(root))
+    folder = Run(row.run_folder(root))
     return store.stored_runs(root).get(row.name) or (folder if (folder.path / CONFIG).exists() else None)
 
 
@@ -301,7 +301,7 @@ def train_planned(
     on_event: OnEvent = lambda event: None,
 ) -> bool:
     """Trains one row into its folder, or goes on with what is there, until `at` (monotonic time). True if it is finished now."""
-    folder = row.folder(root)
+    folder = row.run_folder(root)
     begun = (folder / CONFIG).exists()
     if begun and run_status(row, Run(folder)) == "other settings":
         raise InputError(f"{folder} holds a run with other settings than the recipe has now; move it away first")

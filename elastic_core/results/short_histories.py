@@ -25,8 +25,8 @@ class ShortHistoryScorer:
         self.model, self.events, self.popularity = model, events, popularity
         self.length = max(min(events, model.length), 1)
 
-    def prepare(self) -> Callable[[Batch], Tensor]:
-        return self.model.eval().prepare() if self.events else self.score
+    def prepare_scores(self) -> Callable[[Batch], Tensor]:
+        return self.model.eval().prepare_scores() if self.events else self.score
 
     def score(self, batch: Batch) -> Tensor:
         if self.events:
@@ -45,11 +45,11 @@ def score_short_histories(
     model: Recommender, dataset: Dataset, lengths: Sequence[int], protocol: str, split: Split = "test"
 ) -> list[ShortHistoryScore]:
     """One entry a length, of everybody."""
-    popularity = torch.from_numpy(dataset.counts()).float()
-    null = evaluate(ShortHistoryScorer(model, 0, popularity), dataset, split, [protocol]).values(protocol, METRIC)
+    popularity = torch.from_numpy(dataset.item_counts()).float()
+    null = evaluate(ShortHistoryScorer(model, 0, popularity), dataset, split, [protocol]).user_values(protocol, METRIC)
     scores = []
     for events in lengths:
         report = evaluate(ShortHistoryScorer(model, events, popularity), dataset, split, [protocol])
-        values = report.values(protocol, METRIC)
-        scores.append(ShortHistoryScore(events, Interval.of(values), Interval.of(values - null)))
+        values = report.user_values(protocol, METRIC)
+        scores.append(ShortHistoryScore(events, Interval.from_values(values), Interval.from_values(values - null)))
     return scores

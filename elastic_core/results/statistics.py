@@ -53,7 +53,7 @@ class TrainingNoise(NamedTuple):
     degrees: int
 
     @classmethod
-    def pooled(cls, systems: Sequence[ndarray]) -> "TrainingNoise | None":
+    def pool_systems(cls, systems: Sequence[ndarray]) -> "TrainingNoise | None":
         """Over systems [S, n] that were trained alike, of all that were trained twice; None where none was."""
         repeated = [values for values in systems if len(values) > 1]
         degrees = sum(len(values) - 1 for values in repeated)
@@ -181,7 +181,7 @@ class NoiseParts(NamedTuple):
     n_seeds: int  # of a side
 
     @classmethod
-    def estimate(cls, a: ndarray, b: ndarray) -> "NoiseParts":
+    def from_seeds(cls, a: ndarray, b: ndarray) -> "NoiseParts":
         """From a metric by seed and user, [S, n] on both sides. Raises InputError for fewer than two seeds or users."""
         if min(a.shape[0], b.shape[0], a.shape[1]) < 2 or a.shape[1] != b.shape[1]:
             raise InputError(
@@ -192,7 +192,7 @@ class NoiseParts(NamedTuple):
         users = max(0.0, apart - rest_a / len(a) - rest_b / len(b))  # an estimate below zero counts as zero
         return cls(users, seeds_a + seeds_b, rest_a + rest_b, a.shape[1], min(len(a), len(b)))
 
-    def detectable(self, users: int | None = None, seeds: int | None = None) -> float:
+    def detectable_difference(self, users: int | None = None, seeds: int | None = None) -> float:
         """The smallest difference that `paired_difference` finds four times out of five, with so many users and seeds a side
         (default: as many as there are). Few seeds tell the width of the interval badly, so how wide it comes out is drawn
         DRAWS times."""
@@ -210,16 +210,18 @@ class NoiseParts(NamedTuple):
 
     def seeds_for(self, difference: float) -> int | None:
         """How many seeds a side find this difference; None where not even MOST_SEEDS do, because users alone are too few."""
-        return _find_first(range(2, MOST_SEEDS + 1), lambda seeds: self.detectable(seeds=seeds) <= difference)
+        return _find_first(range(2, MOST_SEEDS + 1), lambda seeds: self.detectable_difference(seeds=seeds) <= difference)
 
     def users_for(self, difference: float, seeds: int | None = None) -> int | None:
         """How many users find this difference; None where not even MOST_USERS do, because seeds alone are too few."""
         upper = 2  # doubled, as beyond some size more users may need more: fewer degrees of freedom are left to the seeds
-        while self.detectable(upper, seeds) > difference:
+        while self.detectable_difference(upper, seeds) > difference:
             if upper > MOST_USERS:
                 return None
             upper *= 2
-        return _find_first(range(max(upper // 2, 2), upper + 1), lambda users: self.detectable(users, seeds) <= difference)
+        return _find_first(
+            range(max(upper // 2, 2), upper + 1), lambda users: self.detectable_difference(users, seeds) <= difference
+        )
 
 
 def _find_first(numbers: range, is_enough: Callable[[int], bool]) -> int | None:

@@ -320,7 +320,7 @@ def add_run(run: Run, root: Path, system: str, recipe: str, data: str) -> None:
 
 
 def _run_row(run: Run, report: Report, system: str, recipe: str, data: str) -> dict[str, Any]:
-    start, test, end, epochs = run.last("start"), run.last("test"), run.last("end"), run.events("epoch")
+    start, test, end, epochs = run.last_event("start"), run.last_event("test"), run.last_event("end"), run.events("epoch")
     row = {
         "name": run.name, "system": system, "recipe": recipe,
         "data": data, "data_name": start["data"], "data_hash": report.data_hash, "tied_times": start.get("tied"),

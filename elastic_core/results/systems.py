@@ -145,7 +145,7 @@ def data_label(run: Run) -> str:
     if data.source == PLANTED:
         long = ", long histories" if data.planted.mean_length > LONG_HISTORIES else ""
         return f"Made-up world ({data.planted.interests} interests{long})"
-    return str(run.last("start").get("data") or data.source)
+    return str(run.last_event("start").get("data") or data.source)
 
 
 def run_label(run: Run) -> str:
@@ -243,7 +243,7 @@ def usual_partner(ours: System, systems: Iterable[System]) -> System | None:
 def main_protocol(systems: Systems) -> str:
     """The protocol of what is claimed. Where a whole basket is held out, seen items stay among the candidates: households have
     seen most of what they buy next, and among the few others it stands far in front, whoever ranks."""
-    in_baskets = any(run.last("test").get("basket") for runs in systems.values() for run in runs)
+    in_baskets = any(run.last_event("test").get("basket") for runs in systems.values() for run in runs)
     return WITH_SEEN if in_baskets else ONLY_UNSEEN
 
 

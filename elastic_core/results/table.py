@@ -75,7 +75,7 @@ def result_table(
                 continue
             for metric in metrics:
                 mean, error, low, high = average_over_seeds(reports, protocol, metric)
-                of_seeds = [report.interval(protocol, metric).mean for report in reports]
+                of_seeds = [report.mean_interval(protocol, metric).mean for report in reports]
                 spread = statistics.stdev(of_seeds) if len(of_seeds) > 1 else math.nan
                 lines.append((system, len(runs), protocol, metric, len(reports[0].users), mean, 1.96 * error, low, high, spread))
     columns = ["system", "seeds", "protocol", "metric", "users", "mean", "half", "low", "high", "spread"]
@@ -115,27 +115,33 @@ def leaderboard(data_set: DataSet, protocol: str, compare: CompareRuns = compare
     cards = baseline_cards(systems, protocol)
     beside = _beside_cards(systems, cards) if cards else beside_baseline(systems, protocol, compare)
     first_runs = [runs[0] for runs in systems.values()]
-    starts = [run.last("start") for run in first_runs]
+    starts = [run.last_event("start") for run in first_runs]
     weights = [run.path / WEIGHTS for run in first_runs]
-    table = pd.DataFrame({
-        "system": [system_title(system, runs) for system, runs in systems.items()],
-        "label": list(map(str, systems)),
-        "seeds": pd.array([len(runs) if needs_training(runs[0]) else None for runs in systems.values()], dtype="Int64"),
-        METRIC: measured.loc[[METRIC], "mean"].to_numpy(),
-        "± 95%": measured.loc[[METRIC], "half"].to_numpy(),
-        "spread": measured.loc[[METRIC], "spread"].to_numpy(),
-        "beside the baseline": [beside[system] for system in systems],
-        "HR@10": measured.loc[["HR@10"], "mean"].to_numpy(),
-        "MRR@10": measured.loc[["MRR@10"], "mean"].to_numpy(),
-        PAPER_COLUMN: [_paper_value(system, run, protocol) for system, run in zip(systems, first_runs, strict=True)],
-        "people": measured.loc[[METRIC], "users"].to_numpy(),
-        "parameters": [start.get("parameters", 0) for start in starts],
-        "weights MB": [file.stat().st_size / 1e6 if file.exists() else math.nan for file in weights],
-        "seconds": [statistics.fmean(float(run.last("end").get("seconds", 0)) for run in runs) for runs in systems.values()],
-        "device": [", ".join(sorted({str(run.last("start").get("device", "?")) for run in runs})) for runs in systems.values()],
-        "trained with": list(map(settings_text, systems.values())),
-        "runs": [", ".join(run.name for run in runs) for runs in systems.values()],
-    })[list(LEADERBOARD)]  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "system": [system_title(system, runs) for system, runs in systems.items()],
+            "label": list(map(str, systems)),
+            "seeds": pd.array([len(runs) if needs_training(runs[0]) else None for runs in systems.values()], dtype="Int64"),
+            METRIC: measured.loc[[METRIC], "mean"].to_numpy(),
+            "± 95%": measured.loc[[METRIC], "half"].to_numpy(),
+            "spread": measured.loc[[METRIC], "spread"].to_numpy(),
+            "beside the baseline": [beside[system] for system in systems],
+            "HR@10": measured.loc[["HR@10"], "mean"].to_numpy(),
+            "MRR@10": measured.loc[["MRR@10"], "mean"].to_numpy(),
+            PAPER_COLUMN: [_paper_value(system, run, protocol) for system, run in zip(systems, first_runs, strict=True)],
+            "people": measured.loc[[METRIC], "users"].to_numpy(),
+            "parameters": [start.get("parameters", 0) for start in starts],
+            "weights MB": [file.stat().st_size / 1e6 if file.exists() else math.nan for file in weights],
+            "seconds": [
+                statistics.fmean(float(run.last_event("end").get("seconds", 0)) for run in runs) for runs in systems.values()
+            ],
+            "device": [
+                ", ".join(sorted({str(run.last_event("start").get("device", "?")) for run in runs})) for runs in systems.values()
+            ],
+            "trained with": list(map(settings_text, systems.values())),
+            "runs": [", ".join(run.name for run in runs) for runs in systems.values()],
+        }
+    )[list(LEADERBOARD)]
     if not cards:
         return table
     return pd.concat([_card_rows(cards, table), table], ignore_index=True).astype(table.dtypes)
@@ -226,7 +232,7 @@ def _paper_value(system: System, run: Run, protocol: str) -> float:
 def settings_text(runs: Sequence[Run]) -> str:
     """What a system was trained with, in one line."""
     model, train = runs[0].config.model, runs[0].config.train
-    ends = [run.last("end") for run in runs]
+    ends = [run.last_event("end") for run in runs]
     best_epochs = [str(int(end["best_epoch"])) for end in ends if end and end.get("best_epoch")]
     if not best_epochs:
         return "needs no training"
@@ -269,7 +275,7 @@ def difference_table(data_set: DataSet, ours: System, protocol: str, compare: Co
                 "seeds": len(systems[other]), "n": comparison.users, "A": comparison.mean_a, "B": comparison.mean_b,
                 "difference": comparison.difference, "low": comparison.low, "high": comparison.high, "p": comparison.p,
                 "adjusted": claim.adjusted_p, "seeds_counted": comparison.seeds_counted, "winner": claim.winner,
-                "claim": claim.text(name, other_name),
+                "claim": claim.claim_text(name, other_name),
             })  # fmt: skip
     return pd.DataFrame(rows, columns=list(DIFFERENCES))
 
@@ -307,7 +313,7 @@ def memory_size_table(systems: Systems, ours: System, protocol: str) -> pd.DataF
     table = result_table(sized, [protocol], [METRIC]).set_index("system")
     lines = []
     for system, runs in sized.items():
-        model, used = runs[0].config.model, [test["used"] for run in runs if "used" in (test := run.last("test"))]
+        model, used = runs[0].config.model, [test["used"] for run in runs if "used" in (test := run.last_event("test"))]
         if not isinstance(model, MemoryConfig):
             continue
         mean, half, users = table.loc[[system], ["mean", "half", "users"]].iloc[0]
@@ -349,5 +355,5 @@ def remembered_by_systems(systems: Mapping[str, Sequence[Run]], world: Dataset) 
     for name, runs in systems.items():
         reports = [run.report() for run in runs if run.has_report]
         if len(reports) == len(runs) and all(gaps.covers_world(report, world) for report in reports):
-            values[name] = np.mean([report.values(gaps.PROTOCOL, gaps.METRIC) for report in reports], axis=0)
+            values[name] = np.mean([report.user_values(gaps.PROTOCOL, gaps.METRIC) for report in reports], axis=0)
     return gaps.remembered_shares(values, world)

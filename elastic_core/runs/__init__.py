@@ -44,7 +44,7 @@ from elastic_core.run_config import RunConfig
 from elastic_core.runs import items, log, ranks
 from elastic_core.runs.checkpoints import CHECKPOINTS
 from elastic_core.runs.ranks import Report
-from elastic_core.runs.weights import model_from, read_tensors
+from elastic_core.runs.weights import load_model, read_tensors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,13 +108,13 @@ class Run:
         rows = log.read_log(self.path / EVENTS, self.path)
         return [row for row in rows if kind is None or row["event"] == kind]
 
-    def last(self, kind: str) -> dict[str, Any]:
+    def last_event(self, kind: str) -> dict[str, Any]:
         """The last event of this kind; an empty one where there was none."""
         return (self.events(kind) or [{}])[-1]
 
     @property
     def finished(self) -> bool:
-        return bool(self.last("end") and self.last("test"))
+        return bool(self.last_event("end") and self.last_event("test"))
 
     def model(self, dataset: Dataset | None = None) -> Recommender:
         """The best weights, in eval mode on the CPU, checked to belong to the dataset if that is given.
@@ -129,7 +129,7 @@ class Run:
             return self._fit_model(dataset)
         path = files.check_regular_file(self.path / WEIGHTS, MOST_WEIGHTS, self.path)
         catalog = self.catalog() if dataset is None else dataset.catalog
-        return model_from(path, self.config.model, catalog, name=self._file_name(WEIGHTS)).eval()
+        return load_model(path, self.config.model, catalog, name=self._file_name(WEIGHTS)).eval()
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -139,7 +139,7 @@ class Run:
     def _fit_model(self, dataset: Dataset | None) -> Recommender:
         if dataset is None:
             raise InputError(f"{self.name} holds no weights: {self.config.model.name} is fitted to its data on opening")
-        learned = (self.last("start") or {}).get("data_hash", dataset.hash)
+        learned = (self.last_event("start") or {}).get("data_hash", dataset.hash)
         if learned != dataset.hash:
             raise InputError(f"the run {self.name} was fitted to data {learned}, but {dataset.label} is now {dataset.hash}")
         model = models.build(self.config.model, dataset.catalog)
@@ -164,13 +164,13 @@ class Run:
             raise InputError(f"the run {self.name} keeps no ranks of its test; elastic evaluate {self.path} --store keeps them")
         return _read_report(self, files.file_stamp(self.path / ranks.FILE), files.file_stamp(self.path / EVENTS))
 
-    def snapshots(self) -> list[tuple[int, Path]]:
-        """The epochs whose memory was kept, in order: number and file, which `snapshot` reads."""
+    def snapshot_files(self) -> list[tuple[int, Path]]:
+        """The epochs whose memory was kept, in order: number and file, which `read_snapshot` reads."""
         entries = files.list_entries(self.path / SNAPSHOTS, "*.safetensors")
         return sorted({int(file.stem): file for file in entries if re.fullmatch(r"[0-9]{1,6}", file.stem)}.items())
 
-    def snapshot(self, path: Path) -> Snapshot:
-        """What one of the files in `snapshots` holds. Raises InputError if it is damaged."""
+    def read_snapshot(self, path: Path) -> Snapshot:
+        """What one of the files in `snapshot_files` holds. Raises InputError if it is damaged."""
         name = self._file_name(str(path.relative_to(self.path)))
         memory = read_tensors(path, name)
         if not {"load", "values"} <= set(memory):
@@ -202,8 +202,8 @@ class Run:
     def protocol(self) -> str:
         """The protocol that fits its data: all items where validation's targets were mostly seen ones, or baskets are held out;
         else all unseen items. Runs of old did not count repeats."""
-        repeats = self.last("start").get("repeats", 0.0)
-        return WITH_SEEN if repeats > MOSTLY or self.last("test").get("basket") else ONLY_UNSEEN
+        repeats = self.last_event("start").get("repeats", 0.0)
+        return WITH_SEEN if repeats > MOSTLY or self.last_event("test").get("basket") else ONLY_UNSEEN
 
     @property
     def keeps_seen(self) -> bool:
@@ -298,7 +298,7 @@ class Run:
 
     def facts(self) -> list[tuple[str, str]]:
         """What there is to know of it, a name and a text each."""
-        start, test, end = (self.last(kind) for kind in ("start", "test", "end"))
+        start, test, end = (self.last_event(kind) for kind in ("start", "test", "end"))
         scores = test.get("protocols", {}).get(self.protocol, {})
         errors = test.get("errors", {}).get(self.protocol, {})
         measured = [f"{name} {scores[name]:.4f} ± {1.96 * errors[name]:.4f}" for name in ("NDCG@10", "HR@10") if name in scores]
@@ -324,7 +324,7 @@ class Run:
 
     # writing, used by the trainer only
 
-    def start(self, config: RunConfig, dataset: Dataset) -> None:
+    def write_start(self, config: RunConfig, dataset: Dataset) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         for snapshot in self.path.glob(f"{SNAPSHOTS}/*.safetensors"):
             snapshot.unlink(missing_ok=True)  # of an attempt that died
@@ -332,13 +332,13 @@ class Run:
             (self.path / name).parent.mkdir(exist_ok=True)
             files.write_whole(self.path / name, partial(_write_bytes, content))
         self.save_config(config)
-        items.write_items(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.counts())
+        items.write_items(dataset.catalog, self.path / ITEMS, dataset.titles_may_be_shared, dataset.item_counts())
 
     def save_config(self, config: RunConfig) -> None:
         files.write_text(self.path / CONFIG, json.dumps(config.to_dict(), indent=1) + "\n")
         self.__dict__.pop("config", None)  # what was read of the file before
 
-    def append(self, event: dict[str, Any]) -> None:
+    def append_event(self, event: dict[str, Any]) -> None:
         """Adds a row as a whole, or, where the disk does not take it, none of it."""
         path = self.path / EVENTS
         size = path.stat().st_size if path.exists() else 0
@@ -445,7 +445,7 @@ def _read_report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> R
     """A page asks for the same ranks dozens of times. Shared: never change it."""
     called = run._file_name(ranks.FILE)
     report = ranks.read_ranks(files.check_regular_file(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
-    if report.data_hash != (run.last("start") or {}).get("data_hash", report.data_hash):
+    if report.data_hash != (run.last_event("start") or {}).get("data_hash", report.data_hash):
         raise InputError(f"{called} is of other data ({report.data_hash}) than the run")
     return report
 

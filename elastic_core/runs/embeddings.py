@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from elastic_core.core.batches import reading_batch
-from elastic_core.core.contract import Recommender, memory_of
+from elastic_core.core.contract import Recommender, as_retrieving_model
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.errors import InputError
 
@@ -33,7 +33,7 @@ def embedding_table(model: Recommender, kind: str, catalog: Catalog, load_data: 
         ids = pd.Index(catalog.ids[1:].astype(str).astype(object), name="item")
         return pd.DataFrame(model.scorer().table[1:].float().numpy(), index=ids)
     if kind == "experts":
-        values = memory_of(model).expert_values().float().numpy()
+        values = as_retrieving_model(model).expert_values().float().numpy()
         return pd.DataFrame(values, index=pd.RangeIndex(len(values), name="expert"))
     dataset = load_data()
     numbers, ends = np.arange(dataset.histories.n_users), dataset.histories.offsets[1:]

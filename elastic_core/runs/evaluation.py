@@ -8,7 +8,7 @@ import torch
 
 from elastic_core.core.candidates import SEED, Candidates
 from elastic_core.core.contract import Recommender
-from elastic_core.core.evaluate import judging, scored
+from elastic_core.core.evaluate import evaluation_mode, score_batches
 from elastic_core.core.histories import Dataset, Split
 from elastic_core.runs.ranks import Interval, Report
 
@@ -21,7 +21,7 @@ def evaluation_table(
     report: Report, protocols: Iterable[str], metrics: Sequence[str], of_lists: Sequence[Row] = ()
 ) -> pd.DataFrame:
     """A row a protocol and metric, the mean over people and its 95% interval, and then what `list_rows` says."""
-    rows = [_row(each, metric, report.interval(each, metric), len(report.users)) for each in protocols for metric in metrics]
+    rows = [_row(each, metric, report.mean_interval(each, metric), len(report.users)) for each in protocols for metric in metrics]
     return pd.DataFrame([*rows, *of_lists], columns=COLUMNS)
 
 
@@ -31,16 +31,16 @@ def list_rows(model: Recommender, dataset: Dataset, split: Split, protocol: str)
     coverage@10: the share of all items that are in anybody's list. popularity@10: the place of listed items when all are ordered
     by training events, from 0 (the rarest) to 1; items drawn at random have 0.5. What people chose next stands beside it.
     """
-    asked = dataset.asked(split)
-    lists, place = top_lists(model, dataset, split, protocol, asked), popularity_places(dataset.counts())
+    asked = dataset.users_with_target(split)
+    lists, place = top_lists(model, dataset, split, protocol, asked), popularity_places(dataset.item_counts())
     listed = lists > 0
     popularity = np.where(listed, place[lists], 0).sum(1)[listed.any(1)] / listed.sum(1)[listed.any(1)]
     coverage = len(np.unique(lists[listed])) / dataset.catalog.n_items
-    chosen = place[dataset.targets(split)[asked]]
+    chosen = place[dataset.target_items(split)[asked]]
     return [
         (protocol, f"coverage@{TOP}", coverage, np.nan, np.nan, len(asked)),
-        _row(protocol, f"popularity@{TOP}", Interval.of(popularity), len(popularity)),
-        _row("", "popularity of what came next", Interval.of(chosen), len(chosen)),
+        _row(protocol, f"popularity@{TOP}", Interval.from_values(popularity), len(popularity)),
+        _row("", "popularity of what came next", Interval.from_values(chosen), len(chosen)),
     ]
 
 
@@ -62,10 +62,10 @@ def top_lists(
 ) -> np.ndarray:
     """The ten best items of `users` under a protocol, int32 [users, 10]; 0 where fewer are left."""
     candidates = Candidates(dataset, split, SEED)
-    with judging(model) as judge:
+    with evaluation_mode(model) as judge:
         lists = [
-            best_items(scores, candidates.mask(protocol, chunk))
-            for chunk, scores, _ in scored(judge, model.length, dataset, candidates, users, batch)
+            best_items(scores, candidates.candidate_mask(protocol, chunk))
+            for chunk, scores, _ in score_batches(judge, model.length, dataset, candidates, users, batch)
         ]
     return np.concatenate(lists)
 

@@ -10,7 +10,7 @@ from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.runs import MOST_WEIGHTS, WEIGHTS, Run
-from elastic_core.runs.weights import model_from
+from elastic_core.runs.weights import load_model
 
 
 def initial_weights(run: Run, config: ModelConfig, dataset: Dataset) -> Recommender:
@@ -24,7 +24,7 @@ def initial_weights(run: Run, config: ModelConfig, dataset: Dataset) -> Recommen
     if config.name != run.config.model.name:
         raise InputError(f"the run {run.name} is {run.config.model.name}, whose weights do not fit {config.name}")
     path, old, new = files.check_regular_file(run.path / WEIGHTS, MOST_WEIGHTS, run.path), run.catalog(), dataset.catalog
-    learned = model_from(path, config, old, name=files.file_name(path, run.path))
+    learned = load_model(path, config, old, name=files.file_name(path, run.path))
     if run.raw_ids() == [str(raw) for raw in new.ids]:
         return learned
     return transfer_items(learned, old, models.build(config, new), new)
@@ -32,7 +32,9 @@ def initial_weights(run: Run, config: ModelConfig, dataset: Dataset) -> Recommen
 
 def transfer_items(learned: Recommender, old: Catalog, model: Recommender, new: Catalog) -> Recommender:
     """Load the weights of `learned`, a model over the catalogue `old`, into `model`, the same over `new`."""
-    old_rows = np.array([0, *(old.find(str(raw)) for raw in new.ids[1:])])  # of each new item its old row, 0 for an unknown one
+    old_rows = np.array(
+        [0, *(old.find_item(str(raw)) for raw in new.ids[1:])]
+    )  # of each new item its old row, 0 for an unknown one
     if not old_rows.any():
         raise InputError("none of these items is known to the run whose weights it shall begin with")
     # A table of positions may by accident have as many rows as there are items; only tables of items grow with one more item.

@@ -23,7 +23,7 @@ import torch
 from safetensors.numpy import save_file
 
 from elastic_core.core.candidates import PROTOCOLS, SEED
-from elastic_core.core.evaluate import NAMES, Ranks, Scorer, expected, expected_metric, rank_people
+from elastic_core.core.evaluate import NAMES, ItemScorer, Ranks, expected_metric, expected_metrics, rank_users
 from elastic_core.core.histories import Dataset, Split
 from elastic_core.errors import InputError
 from elastic_core.files import explain_parse_errors
@@ -43,7 +43,7 @@ class Interval(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, values: np.ndarray) -> "Interval":
+    def from_values(cls, values: np.ndarray) -> "Interval":
         """Of one number a person, float64 [users]."""
         mean = float(values.mean())
         error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
@@ -69,16 +69,16 @@ class Report:
     @cached_property
     def metrics(self) -> dict[str, dict[str, float]]:
         return {
-            protocol: {name: float(values.mean()) for name, values in expected(ranks).items()}
+            protocol: {name: float(values.mean()) for name, values in expected_metrics(ranks).items()}
             for protocol, ranks in self.ranks.items()
         }
 
     @property
     def errors(self) -> dict[str, dict[str, float]]:
         """Standard errors of `metrics`, over people."""
-        return {protocol: {name: self.interval(protocol, name).error for name in NAMES} for protocol in self.ranks}
+        return {protocol: {name: self.mean_interval(protocol, name).error for name in NAMES} for protocol in self.ranks}
 
-    def values(self, protocol: str, metric: str) -> np.ndarray:
+    def user_values(self, protocol: str, metric: str) -> np.ndarray:
         """One metric per person, float64 [users], in the order of `users`. Raises InputError if it was not evaluated.
 
         Worked out at every call, in 0.1 ms for a thousand people: all metrics take nine times the memory of the ranks."""
@@ -87,21 +87,21 @@ class Report:
                 raise InputError(f"the report has no {name!r}; it has {', '.join(known)}")
         return expected_metric(self.ranks[protocol], metric)
 
-    def interval(self, protocol: str, metric: str) -> Interval:
-        return Interval.of(self.values(protocol, metric))
+    def mean_interval(self, protocol: str, metric: str) -> Interval:
+        return Interval.from_values(self.user_values(protocol, metric))
 
-    def rows(self) -> list[dict[str, Any]]:
+    def metric_rows(self) -> list[dict[str, Any]]:
         """One plain row per protocol and metric, with everything that a number must carry."""
         common = {"split": self.split, "data_hash": self.data_hash, "seed": self.seed, "users": len(self.users)}
         return [
-            {"protocol": protocol, "metric": metric, **self.interval(protocol, metric)._asdict(), **common}
+            {"protocol": protocol, "metric": metric, **self.mean_interval(protocol, metric)._asdict(), **common}
             for protocol in self.ranks
             for metric in NAMES
         ]
 
 
 def evaluate(
-    scorer: Scorer,
+    scorer: ItemScorer,
     dataset: Dataset,
     split: Split = "test",
     protocols: Sequence[str] = PROTOCOLS,
@@ -112,11 +112,11 @@ def evaluate(
 ) -> Report:
     """Score each person's target after the history that `split` lets a model read.
 
-    `users` are dense user numbers (default: everybody); the rest is as of `rank_people`. Raises InputError as that does.
+    `users` are dense user numbers (default: everybody); the rest is as of `rank_users`. Raises InputError as that does.
     """
     began = time.perf_counter()
-    evaluated = dataset.asked(split) if users is None else np.asarray(users, dtype=np.int64)
-    ranks = rank_people(scorer, dataset, split, protocols, evaluated, batch, device, seed)
+    evaluated = dataset.users_with_target(split) if users is None else np.asarray(users, dtype=np.int64)
+    ranks = rank_users(scorer, dataset, split, protocols, evaluated, batch, device, seed)
     return Report(ranks, evaluated, split, dataset.hash, seed, time.perf_counter() - began)
 
 

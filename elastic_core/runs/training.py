@@ -18,14 +18,24 @@ from typing import Any
 
 import torch
 
-from elastic_core.core.batches import ALONE, Alone
+from elastic_core.core.batches import ALONE, SingleProcess
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.contract import Recommender, can_retrieve
-from elastic_core.core.evaluate import drawn_people
+from elastic_core.core.evaluate import draw_users
 from elastic_core.core.histories import Dataset
-from elastic_core.core.step import Learner
-from elastic_core.core.train import ALL_DONE, ASKED, PROGRESS, SELECTION, Keeper, Loop, Stop, out_of_minutes, out_of_patience
+from elastic_core.core.step import Optimization
+from elastic_core.core.train import (
+    ALL_DONE,
+    ASKED,
+    PROGRESS,
+    SELECTION,
+    Loop,
+    Stop,
+    TrainingCallback,
+    out_of_minutes,
+    out_of_patience,
+)
 from elastic_core.data.repeats import count_repeats, fitting_protocol
 from elastic_core.errors import InputError, out_of_memory, unless_memory, value_text
 from elastic_core.machine import CPU, choose_threads, code_commit, device_name, find_device, keep_threads
@@ -50,7 +60,7 @@ def train(
     out: Path | str | None = None,
     on_event: OnEvent | None = None,
     stop: Stop | None = None,
-    ranks: Alone = ALONE,
+    ranks: SingleProcess = ALONE,
     begin: Run | None = None,
     *,
     minutes: float | None = None,
@@ -89,13 +99,13 @@ def train(
             settle_threads(config, data, run)
         tell: OnEvent = (not ranks.rank and on_event) or (lambda event: None)
         try:
-            training = ranks.together(lambda: Training(config, data, run, tell, stop or (lambda: False), ranks, begin))
-            ranks.first(lambda: stack.enter_context(run.lock()))
+            training = ranks.run_on_each(lambda: RunTraining(config, data, run, tell, stop or (lambda: False), ranks, begin))
+            ranks.run_on_first(lambda: stack.enter_context(run.lock()))
             finished = training.run_all()
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error):
                 raise
-            raise InputError(budget.ran_out(config, (run.path / RESUME).exists())) from None
+            raise InputError(budget.out_of_memory_text(config, (run.path / RESUME).exists())) from None
     finished.__dict__["dataset"] = data  # it need not be read again
     return finished
 
@@ -106,30 +116,30 @@ def _settings(model: str | RunConfig, data: Dataset, minutes: float | None, seed
     if isinstance(model, str):
         return settings_for(model, data, 5.0 if minutes is None else minutes, seed or 0, str(find_device(device or "auto")))
     changes = {"train.minutes": minutes, "train.seed": seed, "train.device": device and str(find_device(device))}
-    config = model.replaced({path: value for path, value in changes.items() if value is not None})
+    config = model.replace_values({path: value for path, value in changes.items() if value is not None})
     return replace(config, data=data.config) if data.files else config
 
 
 def settle_threads(config: RunConfig, dataset: Dataset, run: Run) -> int | None:
     """Set how many threads a training has: those it had, so that it goes on bit for bit, or those that step quickest now, which
     are returned."""
-    if had := run.last("start").get("threads"):
+    if had := run.last_event("start").get("threads"):
         torch.set_num_threads(had)
-    elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, Keeper(), CPU)).model.trained:
-        learner = loop.fresh_learner()
+    elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, TrainingCallback(), CPU)).model.trained:
+        learner = loop.new_optimization()
         budget.check_budget(config, learner.model, learner.objective, dataset, learner.device)
-        batch = next(iter(learner.objective.epoch(0, config.train.seed, config.train.batch)))
+        batch = next(iter(learner.objective.epoch_batches(0, config.train.seed, config.train.batch)))
         return choose_threads(lambda: learner.step(batch), rounds=3)
     return None
 
 
-def _too_many(model: Recommender) -> str:
+def _too_many_experts(model: Recommender) -> str:
     from elastic_core.memory.routing import too_many_experts
 
     return too_many_experts(model)
 
 
-class Training(Loop):
+class RunTraining(Loop):
     """The loop of a run, and what comes before and after it."""
 
     def __init__(
@@ -139,45 +149,45 @@ class Training(Loop):
         run: Run,
         on_event: Callable[[dict[str, Any]], None],
         stop: Stop,
-        ranks: Alone,
+        ranks: SingleProcess,
         begin: Run | None,
     ) -> None:
         self.run, self.on_event = run, on_event
-        self.recorder = Recorder(run, config, dataset, on_event, begin)
+        self.recorder = RunRecorder(run, config, dataset, on_event, begin)
         super().__init__(config, dataset, self.recorder, find_device(config.train.device), stop, ranks)
         if begin is not None:
             from elastic_core.runs.initial_weights import initial_weights
 
             self.model.load_state_dict(initial_weights(begin, config.model, dataset).state_dict())
-        if config.train.snapshots and (reason := _too_many(self.model)):
+        if config.train.snapshots and (reason := _too_many_experts(self.model)):
             raise InputError(f"train.snapshots keeps every expert after every epoch, but {reason}")
 
     def run_all(self) -> Run:
-        first = self.ranks.first
+        first = self.ranks.run_on_first
         over, resume = first(self.recorder.resume_point, self.device)
         if over:
             self.on_event({"event": "over", "reason": over})
             return self.run
         if self.model.trained:
-            self.learn(self.ranks.together(lambda: self._prepare_learner(resume)), resume)
+            self.run_epochs(self.ranks.run_on_each(lambda: self._prepare_learner(resume)), resume)
         else:  # it is fitted when the run is opened for its test
-            first(self.recorder.begin, self.model, self.device, self.ranks.count)
+            first(self.recorder.on_begin, self.model, self.device, self.ranks.count)
             first(self.run.save_weights, self.model)
             self.stopped = NO_TRAINING
-        first(self.recorder.test, self.device)
-        first(self.recorder.end, self.stopped or ALL_DONE, self.best_epoch, self.seconds)
+        first(self.recorder.test_once, self.device)
+        first(self.recorder.write_end, self.stopped or ALL_DONE, self.best_epoch, self.seconds)
         return self.run
 
-    def _prepare_learner(self, resume: dict[str, Any] | None) -> Learner:
+    def _prepare_learner(self, resume: dict[str, Any] | None) -> Optimization:
         """A learner as it was when the run broke off, or a fresh one."""
         self.model.to(self.device)
         budget.check_budget(self.config, self.model, self.objective(), self.dataset, self.device, self.ranks.count)
-        learner = self.fresh_learner()
+        learner = self.new_optimization()
         if resume is not None:
             self._restore_learner(learner, resume)
         return learner
 
-    def _restore_learner(self, learner: Learner, resume: dict[str, Any]) -> None:
+    def _restore_learner(self, learner: Optimization, resume: dict[str, Any]) -> None:
         """Raises InputError if `resume` is not of this training."""
         try:
             learner.restore(resume)
@@ -192,7 +202,7 @@ class Training(Loop):
 # --- what is written down --------------------------------------------------------------------------------------------
 
 
-class Recorder(Keeper):
+class RunRecorder(TrainingCallback):
     """The run folder of one training. Every row of metrics.jsonl also goes to `on_event`."""
 
     def __init__(self, run: Run, config: RunConfig, dataset: Dataset, on_event: OnEvent, begin: Run | None = None) -> None:
@@ -207,15 +217,15 @@ class Recorder(Keeper):
             return "", None
         self._check_same()
         if run.has_report and not run.finished:  # killed between the test's ranks and the last row: what was judged stays
-            self.test(device)
+            self.test_once(device)
             rows = run.events("epoch")
-            self.end(self._why_over(run.config.train) or ASKED, _best_epoch(rows), rows[-1]["seconds"] if rows else 0.0)
+            self.write_end(self._why_over(run.config.train) or ASKED, _best_epoch(rows), rows[-1]["seconds"] if rows else 0.0)
         if run.finished and (over := self._why_over(self.config.train)):
             return over, None
         resume, whole_epochs = run.load_resume(), self._whole_epochs()
         if run.finished and whole_epochs and resume is None:
             if run.config.to_dict() == self.config.to_dict():
-                return str((run.last("end") or {})["reason"]), None
+                return str((run.last_event("end") or {})["reason"]), None
             raise InputError(
                 f"{run.name} keeps no {RESUME} to go on from; train --from {run.path} begins a new run with its weights"
             )
@@ -226,7 +236,7 @@ class Recorder(Keeper):
 
     def _check_same(self) -> None:
         """Raises InputError if the run in the folder is not the one that is asked for, whatever its budget."""
-        start = self.run.last("start") or {}
+        start = self.run.last_event("start") or {}
         others = self.run.config.differences(self.config)
         same_data = start.get("data_hash") == self.dataset.hash
         others = [other for other in others if other[0] not in FREE and not (other[0] in PLACES and same_data)]
@@ -253,7 +263,7 @@ class Recorder(Keeper):
             len(whole_epochs) >= train.epochs
         )
 
-    def go_on(self, epochs: int) -> None:
+    def on_resume(self, epochs: int) -> None:
         """Before the first new step: an ended run is opened again, and the budget that holds from now on is written down."""
         self._reopen_run(epochs)
         self.run.restore_whole_weights()
@@ -262,14 +272,14 @@ class Recorder(Keeper):
 
     def _reopen_run(self, epochs: int) -> None:
         if self.run.finished:
-            reason = self.run.last("end")["reason"]
+            reason = self.run.last_event("end")["reason"]
             self.run.forget_report()
             self.write_event({"event": "reopened", "time": round(time.time(), 1), "epoch": epochs, "reason": reason})
 
-    def begin(self, model: Recommender, device: torch.device, processes: int = 1) -> None:
+    def on_begin(self, model: Recommender, device: torch.device, processes: int = 1) -> None:
         """A fresh attempt: what an earlier one left half-done does not count."""
         self._reopen_run(0)
-        self.run.start(self.config, self.dataset)
+        self.run.write_start(self.config, self.dataset)
         self.write_event(
             {
                 "event": "start",
@@ -289,28 +299,28 @@ class Recorder(Keeper):
             | ({"from": self.first.name} if self.first else {})
         )
 
-    def epoch(self, row: dict[str, Any], judged: Recommender) -> None:
+    def on_epoch(self, row: dict[str, Any], judged: Recommender) -> None:
         if can_retrieve(judged):
-            traffic = route_users(judged, self.dataset, users=drawn_people(self.dataset, self.config.train.valid_users))
-            row = row | traffic.summary()
+            traffic = route_users(judged, self.dataset, users=draw_users(self.dataset, self.config.train.valid_users))
+            row = row | traffic.usage_summary()
             if self.config.train.snapshots:
                 self.run.save_snapshot(row["epoch"], traffic.load, judged.expert_values())
         self.write_event({"event": "epoch"} | row)
 
-    def best(self, judged: Recommender, cut: bool) -> None:
+    def on_best(self, judged: Recommender, cut: bool) -> None:
         if cut:
             self.run.keep_whole_weights()
         self.run.save_weights(judged)
 
-    def whole(self, state: dict[str, Any]) -> None:
+    def on_whole_epoch(self, state: dict[str, Any]) -> None:
         self.run.save_resume(state)
 
-    def tell(self, event: dict[str, Any]) -> None:
+    def on_progress(self, event: dict[str, Any]) -> None:
         self.on_event(event)
 
-    def test(self, device: torch.device) -> None:
+    def test_once(self, device: torch.device) -> None:
         """Scores the test split with the kept weights under every protocol, unless that was done already, and says so."""
-        if self.run.last("test"):
+        if self.run.last_event("test"):
             return
         best = self.run.model(self.dataset).to(device)
         if not self.run.has_report:
@@ -324,13 +334,13 @@ class Recorder(Keeper):
             from elastic_core.runs.basket_scores import basket_scores  # of the few data that have baskets
 
             row |= {"basket": basket_scores(best, self.dataset, device=device)}
-        self.write_event(row | (route_users(best, self.dataset, split="test").summary() if can_retrieve(best) else {}))
+        self.write_event(row | (route_users(best, self.dataset, split="test").usage_summary() if can_retrieve(best) else {}))
 
-    def end(self, reason: str, best_epoch: int, seconds: float) -> None:
+    def write_end(self, reason: str, best_epoch: int, seconds: float) -> None:
         self.write_event({"event": "end", "reason": reason, "best_epoch": best_epoch, "seconds": round(seconds, 2)})
 
     def write_event(self, event: dict[str, Any]) -> None:
-        self.run.append(event)
+        self.run.append_event(event)
         self.on_event(event)
 
 

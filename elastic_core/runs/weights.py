@@ -19,7 +19,7 @@ LARGEST = 1e12  # of a weight: far beyond any that was learned, far below what f
 PROBE = 8  # events of the history that is read to see whether scores come out
 
 
-def model_from(
+def load_model(
     path: Path,
     config: ModelConfig,
     catalog: Catalog,

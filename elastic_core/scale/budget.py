@@ -1,7 +1,7 @@
 """What a training would take of the machine's memory, from formulas: asked before the first step, and nothing is tried out.
 
     weights       parameters x (weight, gradient, two moments[, running average])
-    the step      rows x columns x layers x what a layer keeps of an event for the backward pass (`kept_per_event`)
+    the step      rows x columns x layers x what a layer keeps of an event for the backward pass (`saved_per_event`)
     the scores    of the step's targets against the catalogue or the negatives, three copies; or of those who are judged.
 
 All in float32, for the step that meets the longest histories. The price is an upper one, several times what some of them keep; a
@@ -29,7 +29,7 @@ FLOAT = 4  # bytes
 JUDGED = 256 * 6  # rows that are ranked at a time, and the copies of their scores that this takes
 
 
-class Price(NamedTuple):
+class MemoryCost(NamedTuple):
     """Bytes. `held`: scores of the step's targets."""
 
     weights: int
@@ -46,24 +46,24 @@ class Price(NamedTuple):
         return self.weights + self.step + self.scores
 
 
-def price(config: FitConfig, model: Recommender, objective: Objective, dataset: Dataset) -> Price:
+def estimate_memory(config: FitConfig, model: Recommender, objective: Objective, dataset: Dataset) -> MemoryCost:
     """Of training this model on these data."""
     settings, train = config.model, config.train
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    steps, targets = objective.size(train.batch)
-    rows = math.ceil(len(objective.rows(np.random.default_rng(0)).users) / steps)
+    steps, targets = objective.epoch_size(train.batch)
+    rows = math.ceil(len(objective.epoch_rows(np.random.default_rng(0)).users) / steps)
     columns = needed_columns(dataset.histories.lengths, settings.length)
     items = dataset.catalog.n_items + 1
     judged = min(min(JUDGED, 6 * len(dataset.histories.lengths)) * items, 6 * max(MOST_SCORES, items))
-    return Price(
+    return MemoryCost(
         FLOAT * parameters * (5 if train.ema_decay else 4),
-        FLOAT * rows * columns * settings.layers * model.kept_per_event(columns),
-        FLOAT * 3 * _scored(config, math.ceil(targets), items),
+        FLOAT * rows * columns * settings.layers * model.saved_per_event(columns),
+        FLOAT * 3 * _scores_at_a_time(config, math.ceil(targets), items),
         FLOAT * judged,
     )
 
 
-def _scored(config: FitConfig, targets: int, items: int) -> int:
+def _scores_at_a_time(config: FitConfig, targets: int, items: int) -> int:
     """Scores that a step holds at a time."""
     return targets * (config.objective.negatives if config.objective.loss == "sampled" else items)
 
@@ -74,7 +74,7 @@ def check_budget(
     """Raises InputError with the number and the bound if the training would take more than its share of the memory.
 
     Of several `processes` each has weights of its own, on a GPU of its own or all in one memory, and a share of the step."""
-    found, most = price(config, model, objective, dataset), int(SHARE * memory_bytes(device))
+    found, most = estimate_memory(config, model, objective, dataset), int(SHARE * memory_bytes(device))
     if device.type == "cpu":
         found = found._replace(weights=found.weights * processes)
     if found.total > most:
@@ -85,7 +85,7 @@ def check_budget(
         )
 
 
-def ran_out(config: FitConfig, kept: bool) -> str:
+def out_of_memory_text(config: FitConfig, kept: bool) -> str:
     """What to say where there was less memory than was thought: what takes it, and whether a whole epoch is `kept`."""
     model, train, objective = config.model, config.train, config.objective
     sizes = {"train.batch": train.batch, "model.length": model.length, "model.width": model.width, "model.layers": model.layers}

@@ -4,10 +4,10 @@ Every process draws the same batch of `train.batch` rows, goes through its share
 gradients to the others'. Losses are sums over targets, divided by one number that is the same for all, so a step is that of one
 process up to the order of its sums; clipping, optimiser and averages then see the same gradient everywhere. What is no sum over
 rows says how it is shared: the balance of a memory is that of the whole batch (`batch_mean`), the negatives of a sampled softmax
-are one draw (`one_draw`), any other side loss is the mean of the shares'. Dropout is drawn by each process for itself.
+are one draw (`same_draw`), any other side loss is the mean of the shares'. Dropout is drawn by each process for itself.
 
-Rank 0 alone writes, validates and decides; the others are told (`first`). Numbers and decisions go by gloo, gradients on GPUs
-by NCCL, so whoever has ended is noticed by all.
+Rank 0 alone writes, validates and decides; the others are told (`run_on_first`). Numbers and decisions go by gloo, gradients on
+GPUs by NCCL, so whoever has ended is noticed by all.
 """
 
 import os
@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from elastic_core.core.batches import ALONE, Alone
+from elastic_core.core.batches import ALONE, SingleProcess
 from elastic_core.errors import Elsewhere, InputError, out_of_memory
 
 PATIENCE = timedelta(hours=6)  # of a process that waits while rank 0 validates; one that has ended is noticed at once
@@ -34,14 +34,14 @@ class PeerEnded(InputError):
 
 
 @dataclass(frozen=True)
-class Ranks(Alone):
+class ProcessGroup(SingleProcess):
     """This process among several of one training."""
 
     rank: int
     count: int
     local: int = 0  # its number on this machine
 
-    def place(self, device: torch.device) -> torch.device:
+    def choose_device(self, device: torch.device) -> torch.device:
         """A GPU of its own for each process of a machine. Raises InputError if there are too few."""
         if device.type != "cuda" or device.index is not None:
             return device
@@ -51,7 +51,7 @@ class Ranks(Alone):
 
     # --- what is decided once ----------------------------------------------------------------------------------------
 
-    def first(self, do: Callable[..., T], *given: Any) -> T:
+    def run_on_first(self, do: Callable[..., T], *given: Any) -> T:
         """What rank 0 does, and nobody else: all have its result, or end with its refusal, which it says alone."""
         told: list[Any] = [None, None]
         if self.rank == 0:
@@ -59,14 +59,14 @@ class Ranks(Alone):
                 told[0] = do(*given)
             except InputError as error:
                 with suppress(PeerEnded):
-                    self._tell([None, str(error)])
+                    self._send_refusal([None, str(error)])
                 raise
-        self._tell(told)
+        self._send_refusal(told)
         if told[1] is not None:
             raise Elsewhere(told[1])
         return told[0]
 
-    def together(self, do: Callable[[], T]) -> T:
+    def run_on_each(self, do: Callable[[], T]) -> T:
         """What each does for itself; if one is refused all end, and the first of these says why."""
         found: list[T] = []
         refused: InputError | None = None
@@ -75,14 +75,14 @@ class Ranks(Alone):
         except InputError as error:
             refused = error
         said: list[str | None] = [None] * self.count
-        with _heard():
+        with _notice_ended():
             dist.all_gather_object(said, None if refused is None else str(refused))
         who = next((rank for rank, text in enumerate(said) if text is not None), None)
         if who is None:
             return found[0]
         raise refused if refused is not None and who == self.rank else Elsewhere(said[who])
 
-    def alike(self, do: Callable[[], T]) -> T:
+    def run_alike(self, do: Callable[[], T]) -> T:
         """What follows from the same numbers everywhere, refusals included: rank 0 says them."""
         try:
             return do()
@@ -95,60 +95,60 @@ class Ranks(Alone):
 
     # --- numbers -----------------------------------------------------------------------------------------------------
 
-    def sums(self, numbers: list[float]) -> list[float]:
+    def add_numbers(self, numbers: list[float]) -> list[float]:
         """Of everybody's numbers, one by one."""
-        return self._reduced(torch.tensor(numbers, dtype=torch.float64)).tolist()
+        return self._reduce_tensor(torch.tensor(numbers, dtype=torch.float64)).tolist()
 
-    def summed(self, numbers: Tensor) -> Tensor:
+    def add_tensors(self, numbers: Tensor) -> Tensor:
         """The same of numbers on a device, which stay there."""
-        return self._reduced(numbers)
+        return self._reduce_tensor(numbers)
 
-    def largest(self, number: int) -> int:
-        return int(self._reduced(torch.tensor(number), dist.ReduceOp.MAX))
+    def find_largest(self, number: int) -> int:
+        return int(self._reduce_tensor(torch.tensor(number), dist.ReduceOp.MAX))
 
     def add_gradients(self, model: nn.Module) -> None:
         """Every parameter's gradient becomes the sum of everybody's; one that nobody has stays None."""
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        there = self.sums([float(parameter.grad is not None) for parameter in parameters])
+        there = self.add_numbers([float(parameter.grad is not None) for parameter in parameters])
         some = [parameter for parameter, count in zip(parameters, there, strict=True) if count]
         for kind in {parameter.dtype for parameter in some}:
             each = [parameter for parameter in some if parameter.dtype == kind]
             gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in each]
-            flat = self._reduced(torch.cat([gradient.flatten() for gradient in gradients]))
+            flat = self._reduce_tensor(torch.cat([gradient.flatten() for gradient in gradients]))
             for parameter, summed in zip(each, flat.split([p.numel() for p in each]), strict=True):
                 parameter.grad = summed.view_as(parameter)
 
     def even_out(self, tensors: Iterable[Tensor]) -> None:
         """All have what rank 0 has: statistics that each worked out from the same histories."""
         for tensor in tensors:
-            with _heard():
+            with _notice_ended():
                 dist.broadcast(tensor, 0)
 
-    def mean(self, x: Tensor) -> Tensor:
+    def batch_mean(self, x: Tensor) -> Tensor:
         """The gradient is that of the share's part, times the number of processes: their mean is the gradient of the whole."""
-        rows = self.sums([len(x)])[0]
+        rows = self.add_numbers([len(x)])[0]
         own = x.sum(0) * (self.count / rows)
-        mean = self._reduced(own.detach().clone()) / self.count
+        mean = self._reduce_tensor(own.detach().clone()) / self.count
         return own + (mean - own).detach()
 
-    def _reduced(self, x: Tensor, how: Any = dist.ReduceOp.SUM) -> Tensor:
-        with _heard():
+    def _reduce_tensor(self, x: Tensor, how: Any = dist.ReduceOp.SUM) -> Tensor:
+        with _notice_ended():
             dist.all_reduce(x, how)
         return x
 
-    def _tell(self, told: list[Any]) -> None:
-        with _heard():
+    def _send_refusal(self, told: list[Any]) -> None:
+        with _notice_ended():
             dist.broadcast_object_list(told, 0, device=torch.device("cpu"))
 
 
 @contextmanager
-def joined() -> Iterator[Alone]:
+def join_processes() -> Iterator[SingleProcess]:
     """The processes that torchrun started, or this one alone. Raises InputError if they do not find each other."""
     known = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
     if not all(value.isdecimal() for value in known.values()) or int(known["WORLD_SIZE"]) == 1:
         yield ALONE
         return
-    ranks = Ranks(int(known["RANK"]), int(known["WORLD_SIZE"]), int(known["LOCAL_RANK"]))
+    ranks = ProcessGroup(int(known["RANK"]), int(known["WORLD_SIZE"]), int(known["LOCAL_RANK"]))
     if ranks.local < torch.cuda.device_count():
         torch.cuda.set_device(ranks.local)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
@@ -162,7 +162,7 @@ def joined() -> Iterator[Alone]:
 
 
 @contextmanager
-def _heard() -> Iterator[None]:
+def _notice_ended() -> Iterator[None]:
     """Around what all take part in: whoever has ended is missed here."""
     try:
         yield

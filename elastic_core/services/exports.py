@@ -16,8 +16,10 @@ def to_csv(table: pd.DataFrame) -> str:
     plain = table.copy()
     for column in plain.columns:
         if not pd.api.types.is_numeric_dtype(plain[column]):
-            plain[column] = [text.cell("|".join(map(str, v)) if isinstance(v, (tuple, list)) else v) for v in plain[column]]
-    plain.columns = [text.cell(str(name)) for name in plain.columns]
+            plain[column] = [
+                text.spreadsheet_cell("|".join(map(str, v)) if isinstance(v, (tuple, list)) else v) for v in plain[column]
+            ]
+    plain.columns = [text.spreadsheet_cell(str(name)) for name in plain.columns]
     return str(plain.to_csv(index=False, lineterminator="\n"))
 
 

@@ -274,10 +274,10 @@ def _first_error(error: RequestValidationError) -> str:
 
 
 def _page_html(run: str, model: str, n_items: int) -> str:
-    name = text.html(run)
+    name = text.escape_html(run)
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>
 <body style="font: 16px/1.5 sans-serif; max-width: 46em; margin: 2em auto; padding: 0 1em">
-<h1>{name}</h1><p>{text.html(model)} over {n_items:,} items. Ask for the next items:</p>
+<h1>{name}</h1><p>{text.escape_html(model)} over {n_items:,} items. Ask for the next items:</p>
 <pre>curl -X POST localhost:8600/recommend -H 'content-type: application/json' -d '{{"history": ["50", "181"], "k": 5}}'
 curl -X POST localhost:8600/events -H 'content-type: application/json' -d '{{"user": "anna", "items": ["50"], "k": 5}}'
 curl -X POST localhost:8600/recommend -H 'content-type: application/json' -d '{{"user": "anna", "exclude": ["181"]}}'</pre>

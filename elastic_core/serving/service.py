@@ -106,7 +106,7 @@ class ListService:
             if not group:
                 continue
             try:
-                items, scores = self.ranker.rank([query for _, query in group], max(request.k for request, _ in group))
+                items, scores = self.ranker.rank_items([query for _, query in group], max(request.k for request, _ in group))
             except InputError as error:
                 for request, _ in group:
                     request.error = error

@@ -15,9 +15,9 @@ In the last layer, with M_t[s] what slot s holds, P_s its expert, h_t the event 
     p(next) = Σ_s π_t[s] softmax(E · norm(FFN(x_t + c_t + A M_t[s] + B P_s)))
     π_t = softmax_s(q_t · (K P_s + L M_t[s]) + recency)
 
-so every suggestion has experts, with shares that add up to 1, and a slot knows which events it holds (`attribute`). The layers
-before it mix the slots into the event, as the dispatcher does. The experts' distributions need every item's logit,
-O(K·n_items·d): in every training step, and once for a series of judgements (`reading`).
+so every suggestion has experts, with shares that add up to 1, and a slot knows which events it holds (`attribute_items`). The
+layers before it mix the slots into the event, as the dispatcher does. The experts' distributions need every item's logit,
+O(K·n_items·d): in every training step, and once for a series of judgements (`prepare_states`).
 
 Symbols: x the stream `[B, n, d]`, h the same normalised, p the retrieved experts `[B, k, d]`, held what the slots hold.
 """
@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.elastic import InterestMemory, QueriedMemory, SharedInterests
-from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, linear, masked
+from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, linear, zero_padding
 from elastic_core.models import (
     Attribution,
     Batch,
@@ -44,9 +44,9 @@ from elastic_core.models import (
     Mixture,
     Retrieved,
     Scorer,
-    Streams,
+    StreamingModel,
     Trace,
-    Traces,
+    TracingModel,
     Variant,
     Weight,
     balance_penalty,
@@ -69,7 +69,7 @@ from elastic_core.slots.gated_slots import (
     recent_shares,
     score_slots,
 )
-from elastic_core.slots.item_distribution import ItemDistribution, WithItemDistributions, values_of
+from elastic_core.slots.item_distribution import ItemDistribution, WithItemDistributions, retrieved_values
 from elastic_core.slots.slot_stream import SlotStream
 from elastic_core.slots.voting import VotingConfig, VotingMemory
 
@@ -102,7 +102,7 @@ class SlotLayer(nn.Module):
             self.no_slot = nn.Linear(width, 1)  # the share of a part that reads no slot
             self.recency = nn.Parameter(torch.zeros(2, len(HALF_LIVES)))
 
-    def ask(self, h: Tensor, p: Tensor, turned: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def query_slots(self, h: Tensor, p: Tensor, turned: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """What events `h [B, n, d]` ask of what the slots hold `[B, n, d]`, and of the experts themselves `[B, k, n]`.
 
         The maps are multiplied before the events are: one product with N x d numbers instead of two. `turned [B, k]`: factors by
@@ -112,12 +112,12 @@ class SlotLayer(nn.Module):
         asked = asked if turned is None else asked + turned.clamp_min(NOTHING).log().unsqueeze(-1)
         return linear(h, self.slot_key.weight.T @ query), asked
 
-    def mix(self, x: Tensor, slots: Tensor, mixed: Tensor, p: Tensor, local: Tensor) -> Tensor:
+    def mix_slots(self, x: Tensor, slots: Tensor, mixed: Tensor, p: Tensor, local: Tensor) -> Tensor:
         """The next x: the slots' weights `[B, k, n]` and mixture `[B, n, d]` and what came just before go in."""
         read = torch.baddbmm(linear(mixed, self.slot_value.weight, self.slot_value.bias), slots.mT, self.expert_value(p))
         return self.feed_forward(x + self.dropout(read + local))
 
-    def share(self, h: Tensor, asked: Tensor, lately: Tensor) -> Tensor:
+    def part_log_shares(self, h: Tensor, asked: Tensor, lately: Tensor) -> Tensor:
         """The logarithms of what every part has of the prediction, `[B, k + 1, n]`: slots by what events ask of them `[B, k, n]`
         and by how often they were written lately `[B, k + 1, R, n]`, the last part by the event alone."""
         often = torch.cat([self.recency[:1].expand(asked.shape[1], -1), self.recency[1:]])  # [k + 1, R]
@@ -132,15 +132,15 @@ class SlotLayer(nn.Module):
         own = functional.pad(self.expert_value(p) + self.slot_value.bias, (0, 0, 0, 1))  # [B, k + 1, d]
         return held + own.unsqueeze(1)
 
-    def say(self, base: Tensor, said: Tensor) -> Tensor:
+    def predict_parts(self, base: Tensor, said: Tensor) -> Tensor:
         """What every part predicts, `[..., P, d]`: the event with what came just before `[..., d]`, and what a slot adds."""
-        return self.feed_forward(self.dropout.add(base.unsqueeze(-2), said))
+        return self.feed_forward(self.dropout.add_dropped(base.unsqueeze(-2), said))
 
-    def nearby(self, h: Tensor, last: bool = False) -> Tensor:
+    def local_context(self, h: Tensor, last: bool = False) -> Tensor:
         """The local convolution of the normalised events, or nothing."""
         if self.local is None:
             return h.new_zeros(1)
-        return self.local.last(h) if last else self.local(h)
+        return self.local.forward_last(h) if last else self.local(h)
 
 
 def make_memory(config: ElasticSlotsConfig) -> InterestMemory | SharedInterests:
@@ -151,7 +151,7 @@ def make_memory(config: ElasticSlotsConfig) -> InterestMemory | SharedInterests:
 
 
 @register(ElasticSlotsConfig)
-class ElasticSlots(WithItemDistributions, Streams, Traces):
+class ElasticSlots(WithItemDistributions, StreamingModel, TracingModel):
     """See the module's table. `heads` count in the query network alone: a slot holds whole events."""
 
     objective = "window"
@@ -187,12 +187,12 @@ class ElasticSlots(WithItemDistributions, Streams, Traces):
     def forward(self, batch: Batch) -> Encoded:
         """States at every position `[B, N, D]`; with targets, those of the targets alone."""
         found = self.retrieve(batch)
-        masses = self.item_distribution.masses_of(self, found)
-        states = self._every(batch, found, masses)
+        masses = self.item_distribution.retrieved_log_normalisers(self, found)
+        states = self._all_states(batch, found, masses)
         auxiliary = {"balance": balance_penalty(found)} if "balance" in self.auxiliary_weights() else {}
         if batch.targets is None or not self.config.interest_weight:
             return Encoded(states, auxiliary)
-        return Encoded(states, auxiliary, {"interest": self.item_distribution.surprise(self, found, batch, masses)})
+        return Encoded(states, auxiliary, {"interest": self.item_distribution.target_surprise(self, found, batch, masses)})
 
     def auxiliary_weights(self) -> dict[str, float]:
         balance = self.config.balance_weight if self.retrieves else 0.0
@@ -200,18 +200,20 @@ class ElasticSlots(WithItemDistributions, Streams, Traces):
         return {name: weight for name, weight in weights.items() if weight}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
-        found = self._edited(batch, edit)
-        return self._last(batch, found, self.item_distribution.masses_of(self, found))
+        found = self._retrieve_edited(batch, edit)
+        return self._last_state(batch, found, self.item_distribution.retrieved_log_normalisers(self, found))
 
-    def reading(self) -> tuple[Judge, Scorer]:
+    def prepare_states(self) -> tuple[Judge, Scorer]:
         """Works out once what every expert stands for."""
         scorer = self.scorer()
-        masses = self.item_distribution.masses(self.expert_values(), scorer.table) if self.retrieves else None
+        masses = self.item_distribution.log_normalisers(self.expert_values(), scorer.table) if self.retrieves else None
 
         def judge(batch: Batch) -> Tensor:
             found = self.retrieve(batch)
-            return self._last(
-                batch, found, self.item_distribution.masses_of(self, found) if masses is None else masses[found.experts]
+            return self._last_state(
+                batch,
+                found,
+                self.item_distribution.retrieved_log_normalisers(self, found) if masses is None else masses[found.experts],
             )
 
         return judge, scorer
@@ -219,69 +221,73 @@ class ElasticSlots(WithItemDistributions, Streams, Traces):
     def scorer(self) -> Scorer:
         return super().scorer()._replace(parts=self.parts)
 
-    def kept_per_event(self, columns: int) -> int:
-        return super().kept_per_event(columns) + 8 * self.config.k**2
+    def saved_per_event(self, columns: int) -> int:
+        return super().saved_per_event(columns) + 8 * self.config.k**2
 
     def retrieve(self, batch: Batch) -> Retrieved:
         items = batch.retrieval_items
-        return self.memories[0](self.events.content(items), items > 0, items)
+        return self.memories[0](self.events.embed_items(items), items > 0, items)
 
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
         """Tells the memory's query normalisation what histories ask, without dropout, as they are served."""
         memory, items = self.memories[0], batch.retrieval_items
         if isinstance(memory, VotingMemory):
-            memory.calibrate(self.events.content(items), items > 0, rate, items)
+            memory.calibrate(self.events.embed_items(items), items > 0, rate, items)
         elif isinstance(memory, InterestMemory):
-            memory.calibrate(self.events.content(items), items > 0, rate)
+            memory.calibrate(self.events.embed_items(items), items > 0, rate)
 
-    def trace(self, batch: Batch) -> Trace:
+    def trace_reading(self, batch: Batch) -> Trace:
         """Reading: how much of each event a slot still holds, the same in every layer. Slots: their shares of the prediction."""
         found, layers = self.retrieve(batch), len(self.layers)
-        masses = self.item_distribution.masses_of(self, found)
-        steps = self._strength(batch.items, found, masses)[:, :-1]
-        shares = self.scorer().split(self._last(batch, found, masses))[1][:, : found.experts.shape[1]].exp().unsqueeze(1)
+        masses = self.item_distribution.retrieved_log_normalisers(self, found)
+        steps = self._write_strengths(batch.items, found, masses)[:, :-1]
+        shares = (
+            self.scorer().split_mixture(self._last_state(batch, found, masses))[1][:, : found.experts.shape[1]].exp().unsqueeze(1)
+        )
         return Trace([found] * layers, [held_events(steps).unsqueeze(1)] * layers, [shares] * layers, steps)
 
-    def taken(self, batch: Batch, found: Retrieved) -> Tensor:
-        return self._strength(batch.items, found, self.item_distribution.masses_of(self, found))[:, :-1]
+    def slot_weights(self, batch: Batch, found: Retrieved) -> Tensor:
+        return self._write_strengths(batch.items, found, self.item_distribution.retrieved_log_normalisers(self, found))[:, :-1]
 
     @torch.no_grad()
-    def attribute(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> Attribution:
+    def attribute_items(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> Attribution:
         """Who suggests `items [B, M]` as the next ones, and after which events."""
-        found = self._edited(batch, edit)
-        masses = self.item_distribution.masses_of(self, found)
-        vectors, shares = self.scorer().split(self._last(batch, found, masses))
+        found = self._retrieve_edited(batch, edit)
+        masses = self.item_distribution.retrieved_log_normalisers(self, found)
+        vectors, shares = self.scorer().split_mixture(self._last_state(batch, found, masses))
         said = self.scorer().logits(vectors)[..., 1:].log_softmax(-1)  # [B, P, n_items]
         parts = said.gather(-1, (items - 1).unsqueeze(1).expand(-1, self.parts, -1)) + shares.unsqueeze(-1)
-        held = held_events(self._strength(batch.items, found, masses)[:, :-1])
+        held = held_events(self._write_strengths(batch.items, found, masses)[:, :-1])
         return Attribution(found.experts, parts.softmax(1).transpose(1, 2), held)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _edited(self, batch: Batch, edit: Edit | None) -> Retrieved:
+    def _retrieve_edited(self, batch: Batch, edit: Edit | None) -> Retrieved:
         found = self.retrieve(batch)
         return edit(found)._replace(before=found) if edit else found
 
-    def _read(self, batch: Batch, found: Retrieved, steps: Tensor, first: int = 0) -> tuple[Tensor, Tensor, Decay]:
+    def _read_layers(self, batch: Batch, found: Retrieved, steps: Tensor, first: int = 0) -> tuple[Tensor, Tensor, Decay]:
         """The events before the last layer, the same as it normalises them, and the factors of the steps: from a column on."""
         items, decay = batch.items[:, first:], factor_steps(steps[..., first:])
         x, real = self.events(items, batch.padded), items > 0 if batch.padded else None
         for layer in self.layers[:-1]:
-            h = masked(layer.norm(x), real)
-            slots, mixed = read_slots(h, decay, *layer.ask(h, found.interests, found.turned))
-            x = layer.mix(x, slots.to(h.dtype), mixed.to(h.dtype), found.interests, layer.nearby(h))
-        return x, masked(self.layers[-1].norm(x), real), decay
+            h = zero_padding(layer.norm(x), real)
+            slots, mixed = read_slots(h, decay, *layer.query_slots(h, found.interests, found.turned))
+            x = layer.mix_slots(x, slots.to(h.dtype), mixed.to(h.dtype), found.interests, layer.local_context(h))
+        return x, zero_padding(self.layers[-1].norm(x), real), decay
 
-    def _last(self, batch: Batch, found: Retrieved, masses: Tensor) -> Tensor:
+    def _last_state(self, batch: Batch, found: Retrieved, masses: Tensor) -> Tensor:
         """The state of the last event, `[B, D]`: what slots hold at the end is one product, without chunks."""
-        layer, strength = self.layers[-1], self._strength(batch.items, found, masses)
+        layer, strength = self.layers[-1], self._write_strengths(batch.items, found, masses)
         steps = strength[:, :-1]
         first = self._first_read(steps)
-        x, h, _ = self._read(batch, found, steps, first)
+        x, h, _ = self._read_layers(batch, found, steps, first)
         counted = torch.cat([strength, batch.real.unsqueeze(1).to(strength.dtype)], 1)
         lately = recent_logarithms(count_recent(counted, self.half_lives))
-        return self._predict_last(x[:, -1:], h[:, -1:], hold_last(h, steps[..., first:]), found, layer.nearby(h, True), lately)
+        return self._predict_last(
+            x[:, -1:], h[:, -1:], hold_last(h, steps[..., first:]), found, layer.local_context(h, True), lately
+        )
 
     def _first_read(self, steps: Tensor) -> int:
         """The first column that the last state depends on: layer by layer downwards, what slots have forgotten is left out."""
@@ -297,35 +303,35 @@ class ElasticSlots(WithItemDistributions, Streams, Traces):
     ) -> Tensor:  # fmt: skip
         """The state after one event `x, h, local [B, 1, d]`, for what slots hold after it `[B, k, d]`."""
         layer, p = self.layers[-1], found.interests
-        moving, asked = layer.ask(h, p, found.turned)
-        shares = layer.share(h, asked + held.to(moving.dtype) @ moving.mT, lately.unsqueeze(-1))
+        moving, asked = layer.query_slots(h, p, found.turned)
+        shares = layer.part_log_shares(h, asked + held.to(moving.dtype) @ moving.mT, lately.unsqueeze(-1))
         said = functional.pad(layer.slot_value(held.to(h.dtype)) + layer.expert_value(p), (0, 0, 0, 1))
-        return self._pack(layer.say((x + layer.dropout(local)).squeeze(1), said), shares.squeeze(-1))
+        return self._pack_states(layer.predict_parts((x + layer.dropout(local)).squeeze(1), said), shares.squeeze(-1))
 
-    def _every(self, batch: Batch, found: Retrieved, masses: Tensor) -> Tensor | Mixture:
+    def _all_states(self, batch: Batch, found: Retrieved, masses: Tensor) -> Tensor | Mixture:
         """The states of all events `[B, N, D]`, or of all targets, for which no more is worked out than they need."""
         layer, p = self.layers[-1], found.interests
-        strength = self._strength(batch.items, found, masses)
-        x, h, decay = self._read(batch, found, strength[:, :-1])
+        strength = self._write_strengths(batch.items, found, masses)
+        x, h, decay = self._read_layers(batch, found, strength[:, :-1])
         places = None if batch.targets is None else batch.places
         skipped = 0 if places is None else places.first // CHUNK  # chunks
         first = skipped * CHUNK
         events = cut_events(h, CHUNK)
         before = inherit_states(events, decay)[:, skipped:]
         events, later = events[:, skipped:], Decay(*(factor[:, skipped:] for factor in decay))
-        moving, asked = layer.ask(h[:, first:], p, found.turned)
+        moving, asked = layer.query_slots(h[:, first:], p, found.turned)
         asked = asked + score_slots(events, before, later, moving)
         lately = (recent_shares(strength, batch.real, self.half_lives)[..., first:] + LEAST_SHARE).log()
-        shares = layer.share(h[:, first:], asked, lately).mT
+        shares = layer.part_log_shares(h[:, first:], asked, lately).mT
         said = layer.hold_values(events, before, later, p)
-        base = (x + layer.dropout(layer.nearby(h)))[:, first:]
+        base = (x + layer.dropout(layer.local_context(h)))[:, first:]
         if places is None:
-            return self._pack(layer.say(base, said[:, : base.shape[1]]), shares)
-        base, shares = (places.of(part, batch.items.shape[1]) for part in (base, shares))
-        said = places.of(said, first + said.shape[1])  # the last chunk goes beyond the last event
-        return Mixture(self.norm(layer.say(base, said)), shares)
+            return self._pack_states(layer.predict_parts(base, said[:, : base.shape[1]]), shares)
+        base, shares = (places.gather_targets(part, batch.items.shape[1]) for part in (base, shares))
+        said = places.gather_targets(said, first + said.shape[1])  # the last chunk goes beyond the last event
+        return Mixture(self.norm(layer.predict_parts(base, said)), shares)
 
-    def _pack(self, said: Tensor, shares: Tensor) -> Tensor:
+    def _pack_states(self, said: Tensor, shares: Tensor) -> Tensor:
         """One row a position: what every part says, then the logarithms of the shares; a slot that an edit took away has none."""
         said, short = self.norm(said), self.parts - shares.shape[-1]
         if short:
@@ -333,22 +339,22 @@ class ElasticSlots(WithItemDistributions, Streams, Traces):
             shares = functional.pad(shares, (0, short), value=-1e4)
         return torch.cat([said.flatten(-2), shares.to(said.dtype)], -1)
 
-    def _strength(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
+    def _write_strengths(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
         """How strongly every event goes to every slot, and in the last row to none `[B, k + 1, N]`; 0 on padding.
 
         What an expert took that is taken away goes to no slot, or its events would overwrite another's."""
         before = found.before
         same = None if before is None else found.experts.unsqueeze(-1) == before.experts.unsqueeze(1)  # [B, k', k]
         if before is None or same is None or not same.any(-1).all():
-            return self._fit(items, found, masses)
-        whole = self._fit(items, before, self.item_distribution.masses_of(self, before))
+            return self._fit_items(items, found, masses)
+        whole = self._fit_items(items, before, self.item_distribution.retrieved_log_normalisers(self, before))
         kept = whole.gather(1, same.int().argmax(-1).unsqueeze(-1).expand(-1, -1, items.shape[1]))
         return torch.cat([kept, (whole.sum(1) - kept.sum(1)).unsqueeze(1)], 1)
 
-    def _fit(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
+    def _fit_items(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
         """How well items fit what experts stand for, and none of them: a softmax over the k + 1 rows of `[B, k + 1, N]`."""
-        vectors = self.item_distribution(values_of(self, found))
-        logits = (vectors @ self.scorer().rows(items).mT).float() - masses.unsqueeze(-1)
+        vectors = self.item_distribution(retrieved_values(self, found))
+        logits = (vectors @ self.scorer().item_rows(items).mT).float() - masses.unsqueeze(-1)
         none = -math.log(self.n_items)  # any item, evenly
         return functional.pad(logits.float(), (0, 0, 0, 1), value=none).softmax(1) * (items > 0).unsqueeze(1)
 

@@ -44,7 +44,7 @@ class ElasticVotes(WithItemDistributions, Elastic):
     def summed_losses(self, found: Retrieved, batch: Batch) -> dict[str, Tensor]:
         if self.item_distribution is None or batch.targets is None:
             return {}
-        return {"interest": self.item_distribution.surprise(self, found, batch)}
+        return {"interest": self.item_distribution.target_surprise(self, found, batch)}
 
     def auxiliary_weights(self) -> dict[str, float]:
         weights = super().auxiliary_weights()

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.layers import precise
+from elastic_core.core.layers import in_full_precision
 
 CHUNK = 16
 LEAST = 1e-6  # a slot never forgets all: take stays finite
@@ -54,7 +54,7 @@ def cut_events(x: Tensor, chunk: int) -> Tensor:
     return functional.pad(x, (0, 0, 0, -x.shape[1] % chunk)).unflatten(1, (-1, chunk))
 
 
-@precise
+@in_full_precision
 def inherit_states(x: Tensor, decay: Decay) -> Tensor:
     """Return what every chunk of `x [B, c, C, d]` inherits: the slots before its first event, `[B, c, k, d]`."""
     written, left = decay.written.to(x.dtype) @ x, decay.keep[..., -1:].to(x.dtype)
@@ -65,7 +65,7 @@ def inherit_states(x: Tensor, decay: Decay) -> Tensor:
     return torch.stack(before, 1)
 
 
-@precise
+@in_full_precision
 def score_slots(x: Tensor, before: Tensor, decay: Decay, queries: Tensor) -> Tensor:
     """Return q_t · M_t[s] for queries `[B, N, d]`, of events `[B, c, C, d]` and what they inherit: `[B, k, N]`."""
     cut = cut_events(queries, x.shape[2])
@@ -86,7 +86,7 @@ def weigh_events(decay: Decay, dtype: torch.dtype, more: int = 0) -> Tensor:
     return (keep.mT.unsqueeze(-1) * given).mul_(past.unsqueeze(1)).to(dtype)
 
 
-@precise
+@in_full_precision
 def hold_rows(rows: Tensor, decay: Decay, more: int = 0) -> Tensor:
     """What every slot holds after every event, one product a chunk: `[B, c C, k + more, d]`, of events and inherited states
     `rows [B, c, C + k, d]`, as they are or through one map."""
@@ -94,20 +94,20 @@ def hold_rows(rows: Tensor, decay: Decay, more: int = 0) -> Tensor:
     return held.reshape(len(rows), -1, decay.keep.shape[2] + more, rows.shape[-1])
 
 
-@precise
-def hold(x: Tensor, steps: Tensor, chunk: int = CHUNK) -> Tensor:
+@in_full_precision
+def hold_all(x: Tensor, steps: Tensor, chunk: int = CHUNK) -> Tensor:
     """What every slot holds after every event, M `[B, N, k, d]`."""
     decay, events = factor_steps(steps, chunk), cut_events(x, chunk)
     return hold_rows(torch.cat([events, inherit_states(events, decay)], 2), decay)[:, : x.shape[1]]
 
 
-@precise
+@in_full_precision
 def hold_last(x: Tensor, steps: Tensor) -> Tensor:
     """What the slots hold after the last event, `[B, k, d]`: one product, without chunks."""
     return held_events(steps).to(x.dtype) @ x
 
 
-@precise
+@in_full_precision
 def read_slots(x: Tensor, decay: Decay, queries: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Every event reads the slots as they stand after it; nothing of size N x k x d is made.
 
@@ -126,7 +126,7 @@ def read_slots(x: Tensor, decay: Decay, queries: Tensor, bias: Tensor) -> tuple[
 
 def count_recent(written: Tensor, half_lives: Tensor) -> Tensor:
     """Return exponential sums over `written [B, k, N]` as they stand after the last event, for R half-lives: `[B, k, R]`."""
-    return written @ _fading(half_lives, written.shape[-1]).to(written.dtype).flip(-1).T
+    return written @ _decay_factors(half_lives, written.shape[-1]).to(written.dtype).flip(-1).T
 
 
 def recent_shares(strength: Tensor, real: Tensor, half_lives: Tensor, chunk: int = 64) -> Tensor:
@@ -137,7 +137,7 @@ def recent_shares(strength: Tensor, real: Tensor, half_lives: Tensor, chunk: int
     n = strength.shape[2]
     counted = torch.cat([strength, real.unsqueeze(1).to(strength.dtype)], 1)
     counted = functional.pad(counted, (0, -n % chunk)).unflatten(2, (-1, chunk))  # [B, k + 1, c, C]
-    fading = _fading(half_lives, chunk + 1).to(counted.dtype)  # [R, C + 1]
+    fading = _decay_factors(half_lives, chunk + 1).to(counted.dtype)  # [R, C + 1]
     left = functional.pad(fading[:, :-1], (chunk - 1, 0)).unfold(1, chunk, 1).flip(1)  # [R, j, t] after t - j events
     summed = (counted @ left.transpose(0, 1).flatten(1)).unflatten(-1, (-1, chunk))  # [B, k + 1, c, R, t]
     parts = [summed[:, :, 0]]
@@ -153,7 +153,7 @@ def recent_logarithms(counts: Tensor) -> Tensor:
     return (counts[:, :-1] / counts[:, -1:].clamp_min(1e-12) + LEAST_SHARE).log()
 
 
-def _fading(half_lives: Tensor, n: int) -> Tensor:
+def _decay_factors(half_lives: Tensor, n: int) -> Tensor:
     """What is left after 0 … n - 1 events, float64 `[R, n]`."""
     return 0.5 ** (torch.arange(n, dtype=torch.float64, device=half_lives.device) / half_lives.double().unsqueeze(1))
 

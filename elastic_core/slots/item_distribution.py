@@ -31,34 +31,35 @@ class ItemDistribution(nn.Module):
 
     def log_probabilities(self, model: WithMemory, experts: Tensor) -> Tensor:
         """What experts `[...]` would suggest by themselves: `[..., n_items + 1]`; column 0 is -inf."""
-        logits = (self.norm(model.experts_at(experts)) @ model.scorer().table.T).float()
+        logits = (self.norm(model.select_experts(experts)) @ model.scorer().table.T).float()
         logits[..., 0] = -torch.inf
         return logits.log_softmax(-1)
 
-    def masses(self, values: Tensor, table: Tensor) -> Tensor:
+    def log_normalisers(self, values: Tensor, table: Tensor) -> Tensor:
         """log Σ_items e^logit of experts `[..., d]` for the item table `[n_items + 1, d]`: `[...]`; a product with all items."""
         return (self.norm(values) @ table[1:].T).float().logsumexp(-1)
 
-    def masses_of(self, model: WithMemory, found: Retrieved) -> Tensor:
+    def retrieved_log_normalisers(self, model: WithMemory, found: Retrieved) -> Tensor:
         """The same of the retrieved experts, `[B, k]`, by whichever way is shorter."""
-        values, table = values_of(model, found), model.scorer().table
+        values, table = retrieved_values(model, found), model.scorer().table
         if model.retrieves and model.n_experts <= found.experts.numel():
-            return self.masses(model.expert_values(), table)[found.experts]
-        return self.masses(values if model.retrieves else values[:1], table).expand(len(values), -1)
+            return self.log_normalisers(model.expert_values(), table)[found.experts]
+        return self.log_normalisers(values if model.retrieves else values[:1], table).expand(len(values), -1)
 
-    def surprise(self, model: WithMemory, found: Retrieved, batch: Batch, masses: Tensor | None = None) -> Tensor:
-        """-log p of the batch's targets under what was retrieved for their histories, summed; `masses` are `masses_of` those."""
+    def target_surprise(self, model: WithMemory, found: Retrieved, batch: Batch, masses: Tensor | None = None) -> Tensor:
+        """-log p of the batch's targets under what was retrieved for their histories, summed; `masses` are
+        `retrieved_log_normalisers` those."""
         rows, targets = batch.places.rows, batch.places.items  # [M] each
-        masses = self.masses_of(model, found) if masses is None else masses
-        vectors = self(values_of(model, found)).index_select(0, rows)  # [M, k, d]
-        logits = (vectors @ model.scorer().rows(targets).unsqueeze(-1)).squeeze(-1).float()
+        masses = self.retrieved_log_normalisers(model, found) if masses is None else masses
+        vectors = self(retrieved_values(model, found)).index_select(0, rows)  # [M, k, d]
+        logits = (vectors @ model.scorer().item_rows(targets).unsqueeze(-1)).squeeze(-1).float()
         shares = (found.gates / found.gates.sum(-1, keepdim=True)).clamp_min(1e-9).log()
         return -(logits + (shares - masses).index_select(0, rows)).logsumexp(-1).sum()
 
 
-def values_of(model: WithMemory, found: Retrieved) -> Tensor:
+def retrieved_values(model: WithMemory, found: Retrieved) -> Tensor:
     """The retrieved experts as they are in the memory, without their gates: `[B, k, d]`."""
-    return found.interests if isinstance(model.memories[0], SharedInterests) else model.experts_at(found.experts)
+    return found.interests if isinstance(model.memories[0], SharedInterests) else model.select_experts(found.experts)
 
 
 class WithItemDistributions(WithMemory):
@@ -67,7 +68,7 @@ class WithItemDistributions(WithMemory):
     item_distribution: ItemDistribution | None
 
     @torch.no_grad()
-    def stands_for(self, experts: Tensor) -> Tensor | None:
+    def item_log_probabilities(self, experts: Tensor) -> Tensor | None:
         return (
             self.item_distribution.log_probabilities(self, experts)
             if self.item_distribution is not None and self.retrieves

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.contract import Retrieved
-from elastic_core.core.layers import masked
+from elastic_core.core.layers import zero_padding
 from elastic_core.core.stream import Kept, Stream
 from elastic_core.slots.gated_slots import LEAST, count_recent, factor_steps, hold_last, read_slots, recent_logarithms
 
@@ -26,11 +26,11 @@ class SlotStream(Stream):
         super().__init__(model, room)
         self.keep = torch.exp(-math.log(2) / model.half_lives)
 
-    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
         model, batch = self.model, Batch(history, history)
         found = model.retrieve(batch)
-        masses = model.item_distribution.masses_of(model, found)
-        x, real, strength = model.events.content(history), history > 0, model._strength(history, found, masses)
+        masses = model.item_distribution.retrieved_log_normalisers(model, found)
+        x, real, strength = model.events.embed_items(history), history > 0, model._write_strengths(history, found, masses)
         counted = torch.cat([strength, real.unsqueeze(1).to(strength.dtype)], 1)
         kept = {
             "interests": found.interests, "experts": found.experts, "masses": masses,
@@ -38,33 +38,34 @@ class SlotStream(Stream):
         }  # fmt: skip
         tail, decay = max(model.config.conv_width - 1, 0), factor_steps(strength[:, :-1])
         for i, layer in enumerate(model.layers):
-            h = masked(layer.norm(x), real)
+            h = zero_padding(layer.norm(x), real)
             kept[f"{i}.held"] = hold_last(h, strength[:, :-1])
             kept[f"{i}.tail"] = functional.pad(h, (0, 0, tail, 0))[:, h.shape[1] :]
             if not layer.final:
-                x = layer.mix(x, *read_slots(h, decay, *layer.ask(h, found.interests)), found.interests, layer.nearby(h))
+                slots = read_slots(h, decay, *layer.query_slots(h, found.interests))
+                x = layer.mix_slots(x, *slots, found.interests, layer.local_context(h))
         lately = recent_logarithms(kept["counts"])
-        return model._predict_last(x[:, -1:], h[:, -1:], kept[f"{i}.held"], found, layer.nearby(h, True), lately), kept
+        return model._predict_last(x[:, -1:], h[:, -1:], kept[f"{i}.held"], found, layer.local_context(h, True), lately), kept
 
-    def _next(self, items: Tensor) -> Tensor:
+    def _read_event(self, items: Tensor) -> Tensor:
         model, kept, found = self.model, self.kept, self.found
-        x = model.events.content(items).unsqueeze(1)
-        strength = model._strength(items.unsqueeze(1), found, kept["masses"])  # [B, k + 1, 1]
+        x = model.events.embed_items(items).unsqueeze(1)
+        strength = model._write_strengths(items.unsqueeze(1), found, kept["masses"])  # [B, k + 1, 1]
         step = strength[:, :-1].clamp_max(1 - LEAST)
         kept["counts"].mul_(self.keep).add_(functional.pad(strength, (0, 0, 0, 1), value=1.0))
         for i, layer in enumerate(model.layers):
             h, held, tail = layer.norm(x), kept[f"{i}.held"], kept[f"{i}.tail"]
             held.lerp_(h, step)
             window = torch.cat([tail, h], 1)
-            local = layer.nearby(window, last=True)
+            local = layer.local_context(window, last=True)
             kept[f"{i}.tail"] = window[:, window.shape[1] - tail.shape[1] :]
             if layer.final:
                 return model._predict_last(x, h, held, found, local, recent_logarithms(kept["counts"]))
-            moving, bias = layer.ask(h, found.interests)
+            moving, bias = layer.query_slots(h, found.interests)
             slots = (held @ moving.mT + bias).softmax(1)  # [B, k, 1]
-            x = layer.mix(x, slots, slots.mT @ held, found.interests, local)
+            x = layer.mix_slots(x, slots, slots.mT @ held, found.interests, local)
         raise AssertionError("the last layer predicts")
 
-    def _bind(self) -> None:
+    def _rebind_tensors(self) -> None:
         p, nothing = self.kept["interests"], self.kept["interests"].new_zeros(0)
         self.found = Retrieved(p, self.kept["experts"], nothing, nothing, nothing, nothing, nothing)

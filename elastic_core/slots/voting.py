@@ -23,8 +23,8 @@ from torch.nn import functional
 
 from elastic_core.core.config import Few, Weight
 from elastic_core.core.contract import LEAST_VOTES, Retrieved, VoteTally, excess_votes
-from elastic_core.core.elastic import InterestMemory, MemoryConfig, gate, top_pairs
-from elastic_core.core.layers import Whitening, masked, without_autocast
+from elastic_core.core.elastic import InterestMemory, MemoryConfig, gate_weights, top_pairs
+from elastic_core.core.layers import Whitening, without_autocast, zero_padding
 
 REMEMBERED = 131_072  # items at most whose answers are kept
 LEARNS = 4  # times as many experts an event votes for while the model is in training mode
@@ -38,7 +38,7 @@ class VotingConfig(MemoryConfig):
     interest_weight: Weight = 0.0  # of the loss that asks experts to stand for items (item_distribution.py)
 
 
-class Answers(NamedTuple):
+class SearchResult(NamedTuple):
     """What U contents ask and find: the query, the best experts, and the softmax over the scores of the best m."""
 
     query: Tensor  # [U, d]
@@ -46,23 +46,23 @@ class Answers(NamedTuple):
     votes: Tensor  # [U, m]
 
 
-class _Search(NamedTuple):
+class _HistorySearch(NamedTuple):
     """U different contents, what they ask and find, which of them each event of a batch has, and what people's votes come to."""
 
     content: Tensor  # [U, d]
-    answers: Answers
+    answers: SearchResult
     which: Tensor  # [B, N]
     weight: Tensor  # [B, N] every event's part of a person's votes, 0 on padding
     ballots: VoteTally
 
 
-class _Kept(NamedTuple):
+class _SearchCache(NamedTuple):
     """The answers of items, by number, for contents `[C, d]` and the memory's weights in this state: address and version."""
 
     weights: list[Tensor]
     state: list[tuple[int, int]]
     content: Tensor
-    answers: Answers
+    answers: SearchResult
 
 
 class VotingMemory(InterestMemory):
@@ -73,16 +73,16 @@ class VotingMemory(InterestMemory):
         self.m = min(config.votes, config.n_subkeys**2)  # experts an event votes for
         self.mean_vote_share: Tensor
         self.register_buffer("mean_vote_share", torch.zeros(config.n_subkeys**2))  # every expert's part of everybody's votes
-        self._kept: _Kept | None = None
+        self._kept: _SearchCache | None = None
 
     def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
         """`scores` are logarithms of how much experts are wanted, `halves` of the votes by row and by column, `query` and `raw`
         means of what the events ask. `items [B, N]`: events of one item have one content, which asks once."""
         with without_autocast(x.device.type):
-            asked = self._search(x, real, items)
-            experts, most = self._elected(asked, real)
+            asked = self._search_history(x, real, items)
+            experts, most = self._elect_experts(asked, real)
             scores = (most.clamp_min(0) + LEAST_VOTES).log()
-            gates = gate(scores, self.kind)
+            gates = gate_weights(scores, self.kind)
 
             def mean(of: Tensor) -> Tensor:
                 weight = asked.weight.to(of.dtype)
@@ -99,45 +99,46 @@ class VotingMemory(InterestMemory):
                 ballots=asked.ballots,
             )
 
-    def _search(self, x: Tensor, real: Tensor | None, items: Tensor | None) -> _Search:
+    def _search_history(self, x: Tensor, real: Tensor | None, items: Tensor | None) -> _HistorySearch:
         weight = x.new_ones(x.shape[:2]) if real is None else real.to(x.dtype)
         weight = weight / weight.sum(1, keepdim=True).clamp_min(1)
         x = x.to(self.values.weight.dtype)
-        content, which, numbers = _distinct(masked(x, real) if items is None else x, items)
+        content, which, numbers = _distinct_contents(zero_padding(x, real) if items is None else x, items)
         serving = numbers is not None and not self.training and not torch.is_grad_enabled()
-        answers = self._remembered(numbers, content) if serving and numbers is not None else self._answers(content)
+        answers = self._search_cached(numbers, content) if serving and numbers is not None else self._search_contents(content)
         best = answers.experts[:, : answers.votes.shape[1]]
         experts = best.index_select(0, which.flatten()).view(*which.shape, -1)
         ballots = VoteTally(experts, functional.embedding(which, answers.votes) * weight.unsqueeze(-1), self.mean_vote_share)
-        return _Search(content, answers, which, weight, ballots)
+        return _HistorySearch(content, answers, which, weight, ballots)
 
-    def _answers(self, content: Tensor) -> Answers:
+    def _search_contents(self, content: Tensor) -> SearchResult:
         query = self.norm(content)
         m = min(self.m * LEARNS, self.keys.n_subkeys**2) if self.training else self.m
         found = top_pairs(self.keys(query), max(m, self.k))
-        return Answers(query, found.indices, found.scores[:, :m].softmax(-1))
+        return SearchResult(query, found.indices, found.scores[:, :m].softmax(-1))
 
-    def _remembered(self, numbers: Tensor, content: Tensor) -> Answers:
-        """`_answers` of items (ascending `numbers [U]`), searched for again only where content or memory are not as they were."""
+    def _search_cached(self, numbers: Tensor, content: Tensor) -> SearchResult:
+        """`_search_contents` of items (ascending `numbers [U]`), searched for again only where content or memory are not as they
+        were."""
         weights = [*self.keys.parameters(), *self.norm.parameters(), *self.norm.buffers()]
         state, most = [(one.data_ptr(), one._version) for one in weights], int(numbers[-1])
         if most >= REMEMBERED:
-            return self._answers(content)
+            return self._search_contents(content)
         kept = self._kept
         same = kept is not None and kept.state == state and all(a is b for a, b in zip(kept.weights, weights, strict=True))
         if kept is None or not same or most >= len(kept.content) or kept.content.dtype != content.dtype:
-            one, size = self._answers(content[:1]), 2 ** (most + 1).bit_length()
+            one, size = self._search_contents(content[:1]), 2 ** (most + 1).bit_length()
             with torch.inference_mode(False):  # or nobody outside that mode could write to them
-                answers = Answers(*(part.new_zeros(size, part.shape[1]) for part in one))
-                self._kept = kept = _Kept(weights, state, content.new_full((size, content.shape[1]), math.nan), answers)
+                answers = SearchResult(*(part.new_zeros(size, part.shape[1]) for part in one))
+                self._kept = kept = _SearchCache(weights, state, content.new_full((size, content.shape[1]), math.nan), answers)
         new = (kept.content[numbers] != content).any(1)
         if bool(new.any()):
-            for table, row in zip(kept.answers, self._answers(content[new]), strict=True):
+            for table, row in zip(kept.answers, self._search_contents(content[new]), strict=True):
                 table[numbers[new]] = row
             kept.content[numbers[new]] = content[new]
-        return Answers(*(table.index_select(0, numbers) for table in kept.answers))
+        return SearchResult(*(table.index_select(0, numbers) for table in kept.answers))
 
-    def _elected(self, asked: _Search, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _elect_experts(self, asked: _HistorySearch, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """The k experts that are most wanted, and how much, both `[B, k]`.
 
         The newest event's best k stand by: they are looked up with its votes (a tenth of the time of 64 events). While there are
@@ -164,18 +165,18 @@ class VotingMemory(InterestMemory):
         """As `InterestMemory.calibrate`, then what votes are usual, with the queries normalised as they are now; events of one
         item ask once and count as often as they come (a tenth of the time)."""
         with without_autocast(x.device.type):
-            content, which, _ = _distinct(x.to(self.values.weight.dtype), items)
+            content, which, _ = _distinct_contents(x.to(self.values.weight.dtype), items)
             events = x.new_ones(x.shape[:2]) if real is None else real
             counts = content.new_zeros(len(content)).scatter_add(0, which.flatten(), events.flatten().to(content.dtype))
             if isinstance(self.norm, Whitening):
-                self.norm.learn(content, rate, counts)
-            answers = self._answers(content)
+                self.norm.update_statistics(content, rate, counts)
+            answers = self._search_contents(content)
             votes = (answers.votes * counts.unsqueeze(1)).flatten().to(self.mean_vote_share.dtype)
             experts = answers.experts[:, : answers.votes.shape[1]].flatten()
             given = torch.zeros_like(self.mean_vote_share).scatter_add(0, experts, votes)
             self.mean_vote_share.lerp_(given / given.sum().clamp_min(1), rate)
 
-    def asked(self, x: Tensor, real: Tensor | None) -> Tensor:
+    def event_queries(self, x: Tensor, real: Tensor | None) -> Tensor:
         """Every event's own query before normalisation, `[M, d]`."""
         return x.flatten(0, 1) if real is None else x[real]
 
@@ -197,7 +198,7 @@ def _by_row_and_column(ballots: VoteTally, n_subkeys: int) -> Tensor:
     return torch.stack([none.scatter_add(1, half, votes) for half in (experts // n_subkeys, experts % n_subkeys)], 1)
 
 
-def _distinct(x: Tensor, items: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+def _distinct_contents(x: Tensor, items: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """The contents that differ `[U, d]`, which of them each event of `x [B, N, d]` has `[B, N]`, and the items' numbers `[U]`."""
     every = x.flatten(0, 1)
     places = torch.arange(len(every), device=x.device)

@@ -65,7 +65,7 @@ def questions(study: "Study") -> dict[str, Question]:
     """Everything that a claim may come of: `history`, `cut N`, and by way of holding out `… memory SYSTEM` and `… counting`."""
     found: dict[str, Question] = {}
     for way, side in study.sides.items():
-        luck = TrainingNoise.pooled([side.values(label) for label in side.systems])
+        luck = TrainingNoise.pool_systems([side.values(label) for label in side.systems])
         for own, shared in MEMORIES:
             if {own, shared} <= set(side.systems):
                 sides = side.values(own), side.values(shared)
@@ -76,7 +76,7 @@ def questions(study: "Study") -> dict[str, Question]:
             found[f"{way} counting"] = Question(*sides, (True, False), luck, side.still_rising(best))
     if best := study.side.best:
         kept = {label: cut_values(study.side, label) for label in study.side.trained}
-        luck = TrainingNoise.pooled([every[:, -1] - every[:, 0] for every in kept.values()])
+        luck = TrainingNoise.pool_systems([every[:, -1] - every[:, 0] for every in kept.values()])
         for at, cut in enumerate(cuts_of(study.side.runs(best)[0])):
             found["history" if at == 0 else f"cut {cut}"] = Question.of_same(kept[best][:, -1], kept[best][:, at], luck)
     return found
@@ -102,9 +102,9 @@ def _history(side: Side, asked: dict[str, Question], found: dict[str, Found]) ->
     if 0 < helps < len(cuts):
         sentences.append(f"Whether those further back than the last {cuts[helps]} do is not known: {numbers_text(each[helps])}.")
     kept = cut_values(side, best).mean(0)
-    labels, scores = [*map(str, cuts), "all"], [Interval.of(row) for row in kept]
+    labels, scores = [*map(str, cuts), "all"], [Interval.from_values(row) for row in kept]
     data, people = side.data, asking.some_people(side.data)
-    lengths = data.ends("test")[people] - data.histories.offsets[people]
+    lengths = data.split_ends("test")[people] - data.histories.offsets[people]
     longer = [f"{int((lengths > cut).sum()):,}" for cut in cuts] + [""]
     rows = [
         (label, f"{one.mean:.4f}", f"{one.low:.4f} to {one.high:.4f}", more)
@@ -121,7 +121,7 @@ def _gaps(side: Side) -> tuple[list[str], list[dict[str, Any]]]:
     data = side.data
     if not genre_table(data.catalog)[0]:
         return ["Of what kind items are is not known (no genres came along), so neither is recall by silence."], []
-    gap = asking.since_alike(data)[data.asked("test")]
+    gap = asking.since_alike(data)[data.users_with_target("test")]
     wanted = (side.best, *(own for own, _ in MEMORIES), side.floor)
     some = list(dict.fromkeys(label for label in wanted if label and label in side.systems))
     bins = [(gap_name(*each), (gap >= each[0]) & (gap <= each[1])) for each in BINS]
@@ -129,7 +129,7 @@ def _gaps(side: Side) -> tuple[list[str], list[dict[str, Any]]]:
     if not bins:
         return ["Too few people’s next item is of a kind that they had before: recall by silence is not known."], []
     found = {label: side.values(label, RECALL).mean(0) for label in some}
-    curves = {label: [Interval.of(mine[where]) for _, where in bins] for label, mine in found.items()}
+    curves = {label: [Interval.from_values(mine[where]) for _, where in bins] for label, mine in found.items()}
     rows = [
         (width, f"{int(where.sum()):,}", *(percent(curve[at]) for curve in curves.values()))
         for at, (width, where) in enumerate(bins)
@@ -174,7 +174,7 @@ def _systems(study: "Study", found: dict[str, Found]) -> Section:
     gaps: dict[str, Found] = {}
     if reference is not None:
         every = {label: side.values(label) for label in side.systems}
-        mine, luck = every[reference], TrainingNoise.pooled(list(every.values()))
+        mine, luck = every[reference], TrainingNoise.pool_systems(list(every.values()))
         pairs = {label: Question(mine, of, (reference in STUDIED, label in STUDIED), luck) for label, of in every.items()}
         gaps = judged({label: pair for label, pair in pairs.items() if label != reference})
         level = [reference, *(label for label, gap in gaps.items() if gap.answer == UNKNOWN)]
@@ -211,8 +211,8 @@ def _by_time(study: "Study", found: dict[str, Found]) -> Section:
         return section("time", question, UNKNOWN, [f"Not known: {why}."])
     data = side.data
     dates = [str(np.datetime64(date, "s").astype("datetime64[D]")) for date in data.dates]  # type: ignore[attr-defined]
-    asked = data.asked("test")
-    cold = int((data.counts()[data.targets("test")[asked]] == 0).sum())
+    asked = data.users_with_target("test")
+    cold = int((data.item_counts()[data.target_items("test")[asked]] == 0).sum())
     sentences = [
         f"Learned from what came before {dates[0]}. {len(asked):,} of {study.data.histories.n_users:,} people have events before "
         f"and after {dates[1]}; they were asked for their first after it, which is an item that nobody had by {dates[0]} for "

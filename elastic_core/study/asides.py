@@ -37,7 +37,7 @@ CHOSEN = "what people chose"
 
 def data(study: "Study") -> Section:
     here_, names = study.data, genre_table(study.data.catalog)[0]
-    lengths, seen = here_.histories.lengths, here_.counts()[here_.targets("test")]
+    lengths, seen = here_.histories.lengths, here_.item_counts()[here_.target_items("test")]
     low, middle, high = np.quantile(lengths, [0.1, 0.5, 0.9]).astype(int)
     again = count_repeats(here_)
     ties = str(here_.ties) if here_.ties else "not counted" if here_.has_times else "no times: the rows are in order"
@@ -61,15 +61,15 @@ def data(study: "Study") -> Section:
 
 def lists_section(side: Side) -> Section:
     """Coverage, novelty and popularity of everybody's ten."""
-    here_, counts = side.data, side.data.counts()
+    here_, counts = side.data, side.data.item_counts()
     tenth = np.argsort(-counts[1:], kind="stable")[: max(here_.catalog.n_items // 10, 1)] + 1
-    shown = {CHOSEN: [here_.targets("test")[asking.some_people(here_, asking.MOST_LISTED)][:, None]]}
+    shown = {CHOSEN: [here_.target_items("test")[asking.some_people(here_, asking.MOST_LISTED)][:, None]]}
     for label in side.systems:
         shown[name(label)] = [side.measured(run)["lists"] for run in side.runs(label)]
     rows, popular = [], {}
     for whose, each in shown.items():
-        new = Interval.of(np.mean([asking.novelty(one, counts) for one in each], axis=0))
-        popular[whose] = Interval.of(np.mean([asking.among(one, tenth) for one in each], axis=0))
+        new = Interval.from_values(np.mean([asking.novelty(one, counts) for one in each], axis=0))
+        popular[whose] = Interval.from_values(np.mean([asking.among(one, tenth) for one in each], axis=0))
         cover = " and ".join(f"{len(np.unique(one[one > 0])) / here_.catalog.n_items:.1%}" for one in each)
         rows.append((whose, cover, f"{new.mean:.2f} ({new.low:.2f} to {new.high:.2f})", percent(popular[whose])))
     sentences = [
@@ -95,7 +95,7 @@ def power(side: Side, found: dict[str, Found]) -> Section:
     ]
     for own, shared in MEMORIES if of else ():
         if f"{side.way} memory {own}" in found:
-            seen, parts = NoiseParts.estimate(side.values(own), side.values(shared)), []
+            seen, parts = NoiseParts.from_seeds(side.values(own), side.values(shared)), []
             for part in PARTS:
                 people, seeds = seen.users_for(part * of), seen.seeds_for(part * of)
                 more = f"{people:,} people" if people else "more people than there are"
@@ -143,7 +143,7 @@ def upcoming(study: "Study", side: Side, found: dict[str, Found]) -> Section:
 def method_section(study: "Study") -> Section:
     """How all of it was done, and what was left out."""
     runs = [run for side in study.sides.values() for label in side.trained for run in side.runs(label)]
-    taken = [float(run.last("end").get("seconds", 0)) for run in runs]
+    taken = [float(run.last_event("end").get("seconds", 0)) for run in runs]
     machine, share_ = describe_machine(CPU), study.plan.share
     took = f"; they took {min(taken):.0f} to {max(taken):.0f}" if taken else ""
     sentences = [

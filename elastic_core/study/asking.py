@@ -24,7 +24,7 @@ CHUNK = 128
 
 def some_people(dataset: Dataset, most: int = MOST_ASKED) -> ndarray:
     """Everybody who has a test, or so many of them, always the same ones."""
-    asked = dataset.asked("test")
+    asked = dataset.users_with_target("test")
     return asked if len(asked) <= most else np.sort(np.random.default_rng(0).permutation(asked)[:most])
 
 
@@ -33,7 +33,7 @@ def by_cut(model: Recommender, dataset: Dataset, protocol: str, cuts: Sequence[i
     candidates as ever, where the protocol says so."""
     people = some_people(dataset)
     found = [evaluate(ShortHistoryScorer(model, cut), dataset, "test", (protocol,), users=people) for cut in cuts]
-    return np.stack([one.values(protocol, METRIC) for one in found])
+    return np.stack([one.user_values(protocol, METRIC) for one in found])
 
 
 def best_lists(model: Recommender, dataset: Dataset, protocol: str) -> ndarray:
@@ -58,11 +58,11 @@ def since_alike(dataset: Dataset) -> ndarray:
     """Events since the last one of the kind of what came next (a genre in common), int [users]; 0 where there is none, or the
     kinds are not known."""
     names, holds = genre_table(dataset.catalog)
-    starts, ends, targets = dataset.histories.offsets[:-1], dataset.ends("test"), dataset.targets("test")
+    starts, ends, targets = dataset.histories.offsets[:-1], dataset.split_ends("test"), dataset.target_items("test")
     found = np.zeros(len(ends), dtype=np.int64)
     if not names:
         return found
-    for user in dataset.asked("test"):
+    for user in dataset.users_with_target("test"):
         read = dataset.histories.items[starts[user] : ends[user]]
         alike = np.flatnonzero(holds[read] @ holds[targets[user]] > 0)
         found[user] = len(read) - alike[-1] if len(alike) else 0
@@ -77,9 +77,9 @@ def costs(models: Mapping[str, Recommender], dataset: Dataset, seconds: float = 
     jobs = {}
     for name, model in models.items():
         model.eval()
-        batch = reading_batch(dataset, np.array([user]), dataset.ends("test")[[user]], model.length)
+        batch = reading_batch(dataset, np.array([user]), dataset.split_ends("test")[[user]], model.length)
         with torch.inference_mode():
-            jobs[name] = torch.inference_mode()(partial(model.prepare(), batch))
+            jobs[name] = torch.inference_mode()(partial(model.prepare_scores(), batch))
     taken = time_in_turns(list(jobs.values()), CPU, rounds=25, seconds=seconds)
     timings = {name: np.quantile(mine[:, 0], [0.25, 0.5, 0.75]) for name, mine in zip(jobs, taken, strict=True)}
     return {

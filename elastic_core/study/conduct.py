@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from elastic_core import files
 from elastic_core.core.config import ModelConfig, TrainConfig
-from elastic_core.core.evaluate import drawn_people
+from elastic_core.core.evaluate import draw_users
 from elastic_core.data import Dataset, load
 from elastic_core.data.by_time import by_time
 from elastic_core.data.repeats import fitting_protocol
@@ -68,7 +68,7 @@ class Study:
         for way in self.asked.ways:
             try:
                 split = by_time(self.data) if way == "time" else self.data
-                if (people := len(split.asked("test"))) < plan.FEWEST:
+                if (people := len(split.users_with_target("test"))) < plan.FEWEST:
                     raise InputError(f"{people:,} people can be asked, and a study needs {plan.FEWEST} at least{core}")
                 found[way] = Side(way, split, self.folder, self.asked.labels, self.protocol)
             except InputError as error:
@@ -169,7 +169,7 @@ class Study:
         )
         try:
             train(config, side.data, run.path)
-            model, some = run.model(side.data), drawn_people(side.data, JUDGED)
+            model, some = run.model(side.data), draw_users(side.data, JUDGED)
             found = evaluate(model, side.data, "valid", (self.protocol,), users=some).metrics[self.protocol][asking.METRIC]
             self._keep(kept | {"valid": kept.get("valid", {}) | {key: found}})
         except InputError as error:  # a catalogue too large for a table of pairs
@@ -205,7 +205,7 @@ class Study:
             minutes = run.config.train.minutes
         except InputError:
             return False
-        reason = str(run.last("end").get("reason"))
+        reason = str(run.last_event("end").get("reason"))
         return run.finished and (minutes * 60 >= self.plan.share - 1 or "budget of" not in reason)
 
     def _train(self, side: Side, label: str, most: float) -> None:
@@ -240,7 +240,7 @@ class Study:
         cut = [
             (side, label)
             for side, label in trained
-            if any("budget of" in str(run.last("end").get("reason")) for run in side.runs(label))
+            if any("budget of" in str(run.last_event("end").get("reason")) for run in side.runs(label))
         ]
         if not cut:
             return
@@ -267,7 +267,7 @@ class Study:
                 kept["lists"] = asking.best_lists(model, side.data, self.protocol)
                 if cuts:
                     short = asking.by_cut(model, side.data, self.protocol, cuts)
-                    whole = run.report().values(self.protocol, asking.METRIC)[asking.some_people(side.data)]
+                    whole = run.report().user_values(self.protocol, asking.METRIC)[asking.some_people(side.data)]
                     kept["cuts"] = np.concatenate([short, whole[None]])
                 side.keep_measured(run, kept)
         runs = {label: side.runs(label)[0] for label in side.systems}

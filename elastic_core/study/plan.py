@@ -15,7 +15,7 @@ import numpy as np
 from elastic_core import models
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset
-from elastic_core.recipes import JUDGED, LONGEST, STUDIED, studied
+from elastic_core.recipes import JUDGED, LONGEST, STUDIED, study_recipe
 from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs.ranks import evaluate
 from elastic_core.training_time import estimate_training
@@ -51,7 +51,7 @@ def probe(config: RunConfig, dataset: Dataset) -> Probe:
     found = estimate_training(config, dataset)
     part = (now() - worked) / (time.perf_counter() - began)  # of a second by the clock
     model = models.build(config.model, dataset.catalog).eval()
-    asked = dataset.asked("test")
+    asked = dataset.users_with_target("test")
     some = asked[np.linspace(0, len(asked) - 1, min(TRIED, len(asked))).astype(int)]
 
     def takes(protocols: tuple[str, ...]) -> float:
@@ -113,5 +113,5 @@ def config(
     label: str, seed: int, share: float, length: int, clock: str, data: DataConfig, dataset: Dataset, protocol: str
 ) -> RunConfig:
     """What one of the trainings is told."""
-    made = studied(label, data, length, dataset.catalog.n_items, dataset.histories.n_users, protocol)
-    return made.replaced({"train.seed": seed, "train.minutes": round(share / 60, 4), "train.clock": clock})
+    made = study_recipe(label, data, length, dataset.catalog.n_items, dataset.histories.n_users, protocol)
+    return made.replace_values({"train.seed": seed, "train.minutes": round(share / 60, 4), "train.clock": clock})

@@ -113,4 +113,4 @@ def _word(x: float, y: float, word: str, colour: str, anchor: str = "start") -> 
 
 
 def _e(word: object) -> str:
-    return text.html(word)
+    return text.escape_html(word)

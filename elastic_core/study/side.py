@@ -75,11 +75,11 @@ class Side:
 
     def values(self, label: str, metric: str = METRIC) -> ndarray:
         """A metric of the test by training and person, [S, n]."""
-        return np.stack([run.report().values(self.protocol, metric) for run in self.runs(label)])
+        return np.stack([run.report().user_values(self.protocol, metric) for run in self.runs(label)])
 
     def mean_of(self, label: str) -> Interval:
         """A system's score over its trainings, with the interval over people."""
-        return Interval.of(self.values(label).mean(0))
+        return Interval.from_values(self.values(label).mean(0))
 
     def best_first(self) -> list[str]:
         """The finished systems, the best test first: the order of a table, and no choice of anything."""
@@ -92,7 +92,7 @@ class Side:
     def still_rising(self, label: str) -> bool:
         """Whether a training that the clock ended was best in its last pass or the one before."""
         for run in self.runs(label):
-            end, epochs = run.last("end"), run.events("epoch")
+            end, epochs = run.last_event("end"), run.events("epoch")
             if "budget of" in str(end.get("reason")) and int(end.get("best_epoch") or 0) >= len(epochs) - 1:
                 return True
         return False
@@ -130,7 +130,7 @@ class Side:
 
 def baselines() -> list[str]:
     """The systems that only count."""
-    return [name for name in models.names() if not models.model_class(name).objective]
+    return [name for name in models.model_names() if not models.model_class(name).objective]
 
 
 def read_kept(folder: Path) -> dict[str, Any]:
@@ -148,5 +148,5 @@ def cuts_of(run: Run) -> list[int]:
 
 def stamp(run: Run) -> str:
     """Of its weights: what was asked of others does not count."""
-    end, start = run.last("end"), run.last("start")
+    end, start = run.last_event("end"), run.last_event("start")
     return f"{start.get('time')} {end.get('seconds')} {end.get('best_epoch')}"

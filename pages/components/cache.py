@@ -26,10 +26,12 @@ from plotly.basedatatypes import BaseFigure
 from elastic_core import files
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset, load
+from elastic_core.data.baskets import BasketDataset
+from elastic_core.data.by_time import ByTime
 from elastic_core.data.repeats import Repeats, count_repeats
 from elastic_core.data.source_catalog import is_deleted
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import Routing, route_users
+from elastic_core.memory.routing import RoutedUsers, route_users
 from elastic_core.models import Recommender, can_retrieve
 from elastic_core.results import store
 from elastic_core.results.store import StoredRun
@@ -86,10 +88,13 @@ def path_key(path: Path) -> tuple[str, ...]:
     return str(path), str(status.st_ino), str(status.st_size), str(status.st_mtime_ns)
 
 
+# Streamlit looks for the exact class: of a subclass that is not here it would copy and hash every event at every call.
 HASH_FUNCS: dict[str | type, Callable[[Any], object]] = {
     Run: run_key,
     StoredRun: run_key,
     Dataset: data_key,
+    BasketDataset: data_key,
+    ByTime: data_key,
     type(Path()): path_key,
     FunctionType: lambda function: f"{function.__module__}.{function.__qualname__}",
     DataFrame: pickle.dumps,  # 0.05 ms; Streamlit's own way takes 2 ms for a table of ten rows
@@ -286,7 +291,7 @@ def strongest_expert(of: OpenRun, user: int) -> int | None:
 
 
 @cached_data(6, "Counting how many people retrieve each expert …")
-def route_everybody(of: OpenRun, split: Split = "test") -> Routing:
+def route_everybody(of: OpenRun, split: Split = "test") -> RoutedUsers:
     """Which experts everybody's history retrieves. Only for models that retrieve."""
     return route_users(of.model, of.dataset, split)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from elastic_core.text import markdown as plain
+from elastic_core.text import escape_markdown as plain
 from pages.components.control_locks import is_locked, register_controls
 
 Option = TypeVar("Option")

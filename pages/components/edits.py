@@ -72,7 +72,7 @@ def apply_user_edits(context: Context, edit_list: Edits, n_events: int | None = 
 def undo_buttons(edit_list: Edits, prefix: str) -> None:
     """Take back the last edit, or all of them. `prefix` of the buttons' keys is the screen's."""
     held, context = not edit_list or page_context.is_locked(PARAMETER), page_context.require_context()
-    before = edit_lists.undo_edit(edit_list, int(context.dataset.readable()[context.user]))
+    before = edit_lists.undo_edit(edit_list, int(context.dataset.readable_lengths()[context.user]))
     place_button("Undo", f"{prefix}_undo", set_edits, before, icon="undo", disabled=held)
     place_button("Reset", f"{prefix}_reset", set_edits, (), icon="restart_alt", disabled=held)
 
@@ -89,7 +89,9 @@ def _parse_edits(context: Context, parameter: str) -> Edits:
 
 def _check_edits(context: Context, edit_list: Edits) -> None:
     data: Dataset = context.dataset
-    edit_lists.check_edits(edit_list, int(data.readable()[context.user]), data.catalog.n_items, memory_size(context.model))
+    edit_lists.check_edits(
+        edit_list, int(data.readable_lengths()[context.user]), data.catalog.n_items, memory_size(context.model)
+    )
     if len(edit_lists.format_edits(edit_list)) > edit_lists.LONGEST_TEXT:
         raise InputError("these are more edits than an address can hold")
 

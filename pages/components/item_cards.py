@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from elastic_core.text import html as escape
+from elastic_core.text import escape_html as escape
 from pages.components.plot import Palette
 
 STOP_WORDS = {"the", "a", "an", "of", "and", "in", "la", "le", "les", "il", "el"}

@@ -21,7 +21,7 @@ def python_example(run: Run, data: Dataset | None = None, user: int = 0) -> str:
         with suppress(InputError):
             last = run.raw_ids()[1 : 1 + IDS]
     else:
-        last = [str(data.catalog.ids[item]) for item in data.histories.of(user)[-IDS:]]
+        last = [str(data.catalog.ids[item]) for item in data.histories.user_items(user)[-IDS:]]
         lines.append(f"print(run.recommend(users={str(data.histories.user_ids[user])!r}, k=10))  # a person, by id")
     lines.append(f"print(run.recommend(histories=[{last!r}], k=10))  # after any items, the newest last")
     return "\n".join(lines)
@@ -29,7 +29,7 @@ def python_example(run: Run, data: Dataset | None = None, user: int = 0) -> str:
 
 def shell_commands(run: Run) -> dict[str, str]:
     """For a shell, by what they do; a name of any letters stays one word."""
-    folder, new = text.shell(run.place), text.shell(f"checkpoints/local-more-{run.name.removeprefix('local-')}")
+    folder, new = text.shell_command(run.place), text.shell_command(f"checkpoints/local-more-{run.name.removeprefix('local-')}")
     commands_by_use = {
         "A web service: its first page says how to ask.": f"serve {folder}",
         "Everybody’s next items, as a table:": f"recommend {folder} --all --out top.csv",
@@ -45,7 +45,7 @@ def shell_commands(run: Run) -> dict[str, str]:
 def show_model_usage(run: Run, data: Dataset | None = None, user: int = 0) -> None:
     """`data`: those of the run, if they are open."""
     parts = f"weights in `{WEIGHTS}`, settings in `{CONFIG}`, ids in `{ITEMS}`"
-    st.markdown(f"**The model is a folder**, {text.markdown(run.place)}: {parts}. Once, in the project’s folder:")
+    st.markdown(f"**The model is a folder**, {text.escape_markdown(run.place)}: {parts}. Once, in the project’s folder:")
     st.code('python -m pip install -e ".[serve]"', language="bash", wrap_lines=True)
     st.markdown("**In your own code:**")
     st.code(python_example(run, data, user), language="python", wrap_lines=True)

@@ -134,7 +134,7 @@ def view_address(**more: str | int) -> str:
 
 def describe_quality(run: Run, data: Dataset) -> tuple[str, str]:
     """How good the run is, in the protocol in which its data is shown; and the number that runs are compared by."""
-    test, stay, words = run.last("test") or {}, cache.measure_repeats(data).stay, inspect.item_words(data)
+    test, stay, words = run.last_event("test") or {}, cache.measure_repeats(data).stay, inspect.item_words(data)
     metrics = test.get("protocols", {}).get("full-seen" if stay else "full")
     if not metrics:
         return "Not tested yet", f"NDCG@10: {glossary.METRICS['NDCG@10']}."
@@ -161,12 +161,12 @@ def is_switched_off(act: public.Act) -> bool:
 
 def escape_markdown(foreign_text: object) -> str:
     """What is not ours as it is, in Markdown."""
-    return text.markdown(str(foreign_text))
+    return text.escape_markdown(str(foreign_text))
 
 
 def quote_code(foreign_text: object) -> str:
     """The same as code."""
-    return text.code(str(foreign_text))
+    return text.inline_code(str(foreign_text))
 
 
 def is_dark() -> bool:

@@ -201,7 +201,7 @@ def show_footer(command: str, *words: object, **settings: Any) -> None:
     `command` is ours; names and ids follow as `words`, each quoted for a shell. Where none prints what the page shows, it is the
     test that holds the numbers: `python -m pytest tests/test_….py`.
     """
-    command = " ".join([command, text.shell(*words)]) if words else command
+    command = " ".join([command, text.shell_command(*words)]) if words else command
     context = page_context.require_context()
     view_settings = {"run": context.run.name, "user": context.user + 1, **settings}
     st.divider()

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from elastic_core.memory.gaps import ALL
 from elastic_core.results.systems import model_label
-from elastic_core.text import figure as safe
+from elastic_core.text import escape_plotly as safe
 from pages.components.plot import LAYOUT, SYMBOLS, Palette, colour_scale, error_bars
 
 ACROSS = 30  # events in one row of the split picture

@@ -106,7 +106,7 @@ def _read_upload(name: str, data: bytes) -> None:
 
 def _show_first_rows(raw_table: RawTable) -> None:
     rows = raw_table.sample.slice(0, PREVIEW).to_pylist()
-    frame = pd.DataFrame(rows, columns=raw_table.sample.column_names).fillna("").astype(str).map(text.cell)
+    frame = pd.DataFrame(rows, columns=raw_table.sample.column_names).fillna("").astype(str).map(text.spreadsheet_cell)
     page_elements.show_heading(f"1. The first {len(frame)} rows")
     page_elements.show_table("dat_preview", frame, PREVIEWED, f"The first {len(frame)} rows of the uploaded file")
     layout = [f"layout: {'; '.join(dict.fromkeys(raw_table.layout_notes))}"] if raw_table.layout_notes else []
@@ -159,7 +159,7 @@ def _show_report(table: Table, notes_shown: Sequence[str]) -> None:
     rows = f"{len(table.events):,} of {table.faults.rows:,}"
     understood = {**dict(table.understood), "rows": rows}
     rows_understood = [
-        (UNDERSTOOD.get(what, what), text.cell(understood[what])) for what in understood if what != "layout"
+        (UNDERSTOOD.get(what, what), text.spreadsheet_cell(understood[what])) for what in understood if what != "layout"
     ]  # which is told above
     frame = pd.DataFrame(rows_understood, columns=["what", "understood"])
     page_elements.show_table("dat_understood", frame, None, "What was taken for what", widths={"what": 106, "understood": 694})

@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from elastic_core.text import figure as safe
+from elastic_core.text import escape_plotly as safe
 from pages.components import plot
 from pages.components.plot import Palette
 

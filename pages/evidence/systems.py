@@ -18,7 +18,7 @@ from elastic_core.results.table import (
     with_chance,
 )
 from elastic_core.runs import unreadable_runs
-from elastic_core.text import minus
+from elastic_core.text import true_minus
 from pages.components import cache, glossary, page_context, page_elements, page_text, results
 from pages.components.controls import bind_widget, choose_from_list, place_button
 from pages.evidence import charts
@@ -198,8 +198,8 @@ def draw_numbers(comparison: Comparison, a: str, b: str) -> None:
     with page_elements.place_in_row("top"):
         for name, mean in ((a, comparison.mean_a), (b, comparison.mean_b)):
             st.metric(page_context.escape_markdown(name), f"{mean:.4f}", width="content")
-        interval = minus(f"95% {comparison.low:+.4f} to {comparison.high:+.4f}")
-        st.metric("Difference", minus(f"{comparison.difference:+.4f}"), interval, delta_color="off", delta_arrow="off")
+        interval = true_minus(f"95% {comparison.low:+.4f} to {comparison.high:+.4f}")
+        st.metric("Difference", true_minus(f"{comparison.difference:+.4f}"), interval, delta_color="off", delta_arrow="off")
         about = "p, two-sided, of this pair alone: how often luck gives such a difference. The chart above adjusts for all."
         st.metric("Chance of so much by luck", p_text(comparison.p), help=about)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.jobs.job_kinds import Ablations
-from elastic_core.memory.routing import Routing
+from elastic_core.memory.routing import RoutedUsers
 from elastic_core.services.edits import Edits
 from elastic_core.services.experts import ablation, expert_users, items, overview, steering
 from elastic_core.services.experts.overview import Survey
@@ -29,7 +29,7 @@ class Subject(OpenRun):
     survey: Survey
 
     @property
-    def traffic(self) -> Routing:
+    def traffic(self) -> RoutedUsers:
         return self.survey.traffic
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from elastic_core.text import figure as safe
+from elastic_core.text import escape_plotly as safe
 from pages.components.plot import STEADY, Palette, error_bars, style_figure
 
 

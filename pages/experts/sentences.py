@@ -7,7 +7,7 @@ from elastic_core.services.experts import ablation
 from elastic_core.services.experts.evidence import Label
 from elastic_core.services.experts.items import OwnRanking
 from elastic_core.services.person.inspect import split_year
-from elastic_core.text import markdown
+from elastic_core.text import escape_markdown
 from pages.components import page_text
 
 TEXT = page_text.load_page_text(__file__)
@@ -19,19 +19,19 @@ MORE = ":green-badge[holds for other people]"
 
 def first_titles(alone: OwnRanking, between: str) -> str:
     """Name the first two that an expert recommends by itself; nothing where that is not known."""
-    return between.join(markdown(split_year(title)[0]) for title in alone.titles[:2])
+    return between.join(escape_markdown(split_year(title)[0]) for title in alone.titles[:2])
 
 
 def meaning_notes(label: Label | None, alone: OwnRanking) -> list[str]:
     """Say what other evidence there is: what its people like, and what it recommends by itself."""
     doubts = []
     if label is not None and label.genres:
-        genre = markdown(label.genres[0])
+        genre = escape_markdown(label.genres[0])
         doubts.append(TEXT("SURE_LABEL", genre=genre, lift=label.lift, low=label.low, high=label.high, n=label.n))
     if alone.titles:
         doubts.append(TEXT("SURE_FIRST", titles=first_titles(alone, " and ")))
     if alone.genre:
-        doubts.append(TEXT("SURE_ALONE", genre=markdown(alone.genre), times=alone.times, chance=alone.chance))
+        doubts.append(TEXT("SURE_ALONE", genre=escape_markdown(alone.genre), times=alone.times, chance=alone.chance))
     return doubts
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from elastic_core.text import figure as safe
+from elastic_core.text import escape_plotly as safe
 from pages.components.plot import Chart, Palette, colour_scale, panel_layout
 
 SYMBOLS = {"training": "circle", "validation": "diamond", "test": "star"}

@@ -8,7 +8,7 @@ from elastic_core.errors import InputError
 from elastic_core.services.edits import Add, EditedPerson, Edits, Remove
 from elastic_core.services.journey.typed_items import parse_items
 from elastic_core.services.person import inspect
-from elastic_core.text import number as whole
+from elastic_core.text import parse_number as whole
 from pages.components import edits, page_context, page_elements
 from pages.components.controls import bind_widget, place_button
 from pages.components.page_context import Context
@@ -21,7 +21,7 @@ PROBLEMS = 20  # lines of a typed list that are named in full
 
 def choose_moment(context: Context) -> int:
     """How many of the person's events are read, and what came after them. Another person starts at their last moment."""
-    last, owner = int(context.dataset.readable()[context.user]), (context.dataset.hash, context.user)
+    last, owner = int(context.dataset.readable_lengths()[context.user]), (context.dataset.hash, context.user)
     parameter = st.session_state.get(MOMENT, st.query_params.get(MOMENT))
     if st.session_state.get(MOMENT_OF, owner) != owner:
         st.session_state[MOMENT] = last
@@ -95,12 +95,10 @@ def _offer_removal(context: Context, edited: EditedPerson) -> None:
 
 
 def _offer_typed_list(context: Context, edited: EditedPerson) -> None:
-    samples = context.dataset.catalog.called(context.dataset.all_counts().argsort()[::-1][:3])
+    samples = context.dataset.catalog.titles_of(context.dataset.all_counts().argsort()[::-1][:3])
     with st.form("jrn_typed", border=False):
         label = f"Your list: one {context.item_words.one} a line, the oldest first"
-        text = st.text_area(
-            label, key=LIST, height=100, max_chars=20_000, placeholder="\n".join(samples), help=TEXT("TYPED")
-        )
+        text = st.text_area(label, key=LIST, height=100, max_chars=20_000, placeholder="\n".join(samples), help=TEXT("TYPED"))
         st.form_submit_button("Read this list", type="primary", on_click=_read_list, help="Ctrl+Enter does the same.")
     if not text.strip():
         return

@@ -16,7 +16,7 @@ MATTERS, DISPATCHER, OVER_TIME = "What matters?", "The dispatcher", "Over time"
 def show_opening() -> None:
     question = "What if this history were different?" if context.model.retrieves else "What does this run make of this history?"
     page_elements.show_title(question)
-    n_events = int(context.dataset.readable()[context.user]) + 1
+    n_events = int(context.dataset.readable_lengths()[context.user]) + 1
     st.markdown(TEXT("IDEA", person=context.user + 1, did=words.did, events=n_events, many=words.many))
     if not context.model.retrieves:
         st.info(TEXT("INSTEAD"))
@@ -71,7 +71,7 @@ edit_list = edits.current_edits(context)
 left, right = st.columns([6, 5], gap="medium")  # a cause and its effect stand side by side
 with left:
     moment = controls.choose_moment(context)
-    n_events = None if moment == context.dataset.readable()[context.user] else moment
+    n_events = None if moment == context.dataset.readable_lengths()[context.user] else moment
     history_place, verdict_place, null_place, choice_place = (
         st.container(),
         st.container(),

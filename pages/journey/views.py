@@ -10,7 +10,7 @@ from elastic_core.services.person.inspect import Words
 from elastic_core.services.person.names import raw_ids
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import compare_lists
-from elastic_core.text import html as escape
+from elastic_core.text import escape_html as escape
 from pages.components import cache, page_context, page_elements, user_cards
 from pages.components.controls import picked_number
 from pages.components.item_cards import ItemCard

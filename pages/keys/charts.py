@@ -6,7 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.services.person.inspect import Words
-from elastic_core.text import figure as safe
+from elastic_core.text import escape_plotly as safe
 from pages.components.plot import STEADY, Chart, Palette, panel_layout, style_figure
 
 STROKE, SQUARE = 24, 14  # pixels of the weightiest vote of one event, and of those of all earlier ones

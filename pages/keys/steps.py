@@ -49,7 +49,7 @@ def toy_query() -> tuple[int, int, int]:
     page_context.register_controls({ANGLES[0]: "Query of the 4 × 4"})
     for key, usual in AT_FIRST.items():
         if key not in st.session_state:
-            parameter, most = text.number(st.query_params.get(key, "")), search_picture.MOST if key == TOY_K else 359
+            parameter, most = text.parse_number(st.query_params.get(key, "")), search_picture.MOST if key == TOY_K else 359
             st.session_state[key] = parameter if parameter is not None and parameter <= most else usual
         _write_unusual(key, st.session_state[key], usual)
     first, second, k = (int(st.session_state[key]) for key in AT_FIRST)
@@ -64,7 +64,7 @@ def choose_step(scene: Scene) -> str:
         st.session_state[STEP] = option_in_address(STEP, scene.steps)
         if st.session_state[STEP] is None and st.session_state.get(REFUSED_STEP) != parameter:
             st.session_state[REFUSED_STEP] = parameter
-            message = f"Step: “{text.markdown(parameter[:60])}” is not offered here. Shown: {first}."
+            message = f"Step: “{text.escape_markdown(parameter[:60])}” is not offered here. Shown: {first}."
             st.toast(message, icon=":material/link_off:", duration="long")
     if st.session_state.get(STEP) not in scene.steps:
         st.session_state[STEP] = first
@@ -117,7 +117,7 @@ def _describe_votes(election: VoteTally) -> str:
     own = cast[cast["event"] == election.event]
     split = ", ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own.itertuples())
     each = f"its {m} best experts" if m > 1 else "its best expert"
-    title = text.line(own["title"].iloc[0]).replace("*", " ").replace("{", "(").replace("}", ")")
+    title = text.one_line(own["title"].iloc[0]).replace("*", " ").replace("{", "(").replace("}", ")")
     return TEXT("VOTE", one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)
 
 

@@ -11,12 +11,12 @@ from elastic_core import machine
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import GROCERIES, PLANTED, at_hand
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, Retrieves, model_class
+from elastic_core.models import Recommender, RetrievingModel, model_class
 from elastic_core.run_config import DataConfig
 from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
 from elastic_core.services.person.user_lookup import find_users, is_id, own_id
-from elastic_core.text import number as whole
+from elastic_core.text import parse_number as whole
 from pages.components import cache, control_locks, page_context, user_cards
 from pages.components.cache import OpenRun
 from pages.components.control_locks import is_locked
@@ -107,10 +107,10 @@ def run_preference(run: Run) -> tuple[bool | int | str, ...]:
     others, real shoppers before made-up worlds, those of many interests first."""
     model, data = run.config.model, run.config.data
     local = run.name.startswith("local-")
-    remembers = issubclass(model_class(model.name), Retrieves) and getattr(model, "memory", "") != "none"
+    remembers = issubclass(model_class(model.name), RetrievingModel) and getattr(model, "memory", "") != "none"
     stand = remembers and getattr(model, "interest_weight", 0) > 0
     interests = data.planted.interests if data.source == PLANTED else 0
-    return not run.last("test"), local, not remembers, not stand, data.source != GROCERIES, -interests, run.name
+    return not run.last_event("test"), local, not remembers, not stand, data.source != GROCERIES, -interests, run.name
 
 
 def _open_requested_run(runs: dict[str, Run], requested: str | None) -> tuple[OpenRun | None, list[str]]:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.services.map.picture import COLOURS, NO_INTEREST, NO_NAME, OTHERS, most_common
-from elastic_core.text import figure as safe
+from elastic_core.text import escape_plotly as safe
 from pages.components.plot import Chart, Palette, colour_scale
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")

@@ -127,7 +127,7 @@ file = context.run.path / layouts.FOLDER / layouts.STORE
 values, store, table = (
     cached.expert_values(context.open_run),
     cached.read_layouts(context.open_run, file),
-    cached.expert_table(context.open_run, len(context.run.snapshots())),
+    cached.expert_table(context.open_run, len(context.run.snapshot_files())),
 )
 load, palette = table["load"].to_numpy(), page_context.theme_palette()
 retrieved = {int(e): rank for rank, e in enumerate(cache.route_everybody(context.open_run).experts[context.user], 1)}

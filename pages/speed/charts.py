@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from elastic_core.services.speed.curves import Fit, round_length
-from elastic_core.text import figure as safe
+from elastic_core.text import escape_plotly as safe
 from pages.components.plot import Palette, error_bars
 
 SYSTEMS = ("elastic", "sasrec-fused", "sasrec-eager", "elastic-two-way")  # the others follow in the order of the table

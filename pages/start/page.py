@@ -63,7 +63,7 @@ def toggle_edit(what: str, number: int) -> None:
 
 def show_opening() -> None:
     """What this is, in one sentence; then whom it is about, and how their experts are found."""
-    retrieved, own = start.retrieved, own_items(edit_list, int(now.dataset.readable()[now.user]))
+    retrieved, own = start.retrieved, own_items(edit_list, int(now.dataset.readable_lengths()[now.user]))
     values = {"one": words.one, "many": words.many, "did": words.did, "person": now.user + 1}
     if own:
         whom = TEXT("whom own", count=len(own), many=words.one if len(own) == 1 else words.many)
@@ -82,7 +82,7 @@ def show_opening() -> None:
 
 def choose_own_items() -> None:
     """One box in every world: what the visitor likes is read in the person's place, from the first choice on."""
-    catalog, n_own = now.dataset.catalog, int(now.dataset.readable()[now.user])
+    catalog, n_own = now.dataset.catalog, int(now.dataset.readable_lengths()[now.user])
     chosen = list(own_items(edit_list, n_own))
     if st.session_state.get(OWN_ITEMS) != chosen:
         st.session_state[OWN_ITEMS] = chosen
@@ -97,7 +97,7 @@ def choose_own_items() -> None:
 
 def read_own_items() -> None:
     """For the box: these items are the whole history now; none brings the person back."""
-    items, n_own = tuple(st.session_state[OWN_ITEMS]), int(now.dataset.readable()[now.user])
+    items, n_own = tuple(st.session_state[OWN_ITEMS]), int(now.dataset.readable_lengths()[now.user])
     edits.set_edits(replace_history(items, n_own) if items else ())
 
 
@@ -181,7 +181,7 @@ def show_notes() -> None:
     with panel:
         if not panel.open:
             return
-        if line := run_table.hit_line(now.run.last("test"), words, keep_seen):
+        if line := run_table.hit_line(now.run.last_event("test"), words, keep_seen):
             st.markdown(line)
         if now.user == cache.example_user(now.open_run):
             st.markdown(TEXT("example"))

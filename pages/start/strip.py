@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from elastic_core.memory.routing import Routing
+from elastic_core.memory.routing import RoutedUsers
 from elastic_core.services.person import inspect
 from elastic_core.services.person.edited_history import ADDED
 from elastic_core.services.person.edited_history import REMOVED as GONE
@@ -45,7 +45,7 @@ def model_trace(
 
 def show_strip(
     now: Context, rows: pd.DataFrame, here: Prediction, change: ListChange, *,
-    names: Mapping[int, str], traffic: Routing | None, changed: bool, on_act: Callable[[str, int], None],
+    names: Mapping[int, str], traffic: RoutedUsers | None, changed: bool, on_act: Callable[[str, int], None],
 ) -> bool:  # fmt: skip
     """`rows`: the events that are shown (`event_rows`); `names`: what experts stand for; `on_act`: called with what was done, and
     to which event, by its number, or expert. Returns whether an expert's page was asked for."""
@@ -124,7 +124,13 @@ def _list_data(
 
 
 def _expert_data(
-    now: Context, here: Prediction, trace: ModelTrace, place: int, name: str, traffic: Routing | None, parts: np.ndarray | None
+    now: Context,
+    here: Prediction,
+    trace: ModelTrace,
+    place: int,
+    name: str,
+    traffic: RoutedUsers | None,
+    parts: np.ndarray | None,
 ) -> dict[str, Any]:
     """A card: what the expert is called, what its slot holds, and its part of the list."""
     expert, lines, notes, fits = trace.experts[place], [], [], None
@@ -154,7 +160,7 @@ def _round_values(values: np.ndarray) -> list[float | None]:
 
 
 def _grid_data(
-    now: Context, here: Prediction, traffic: Routing | None, trace: ModelTrace, palette: plot.Palette
+    now: Context, here: Prediction, traffic: RoutedUsers | None, trace: ModelTrace, palette: plot.Palette
 ) -> dict[str, Any] | None:
     """Colour by load, sub-key scores along the edges; None where there are no keys to look experts up by."""
     if here.retrieved is None or traffic is None or not here.retrieved.halves.shape[2]:

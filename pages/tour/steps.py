@@ -47,7 +47,7 @@ def control_moved(**usual: object) -> Done:
 def _event_changed(state: Mapping[Any, Any]) -> bool:
     """Another event than the newest searches."""
     context, chosen = page_context.require_context(), state.get("keys_event")
-    newest = context.dataset.ends("test")[context.user] - context.dataset.histories.offsets[context.user]
+    newest = context.dataset.split_ends("test")[context.user] - context.dataset.histories.offsets[context.user]
     return chosen is not None and not str(chosen).startswith(f"{newest}.")
 
 

@@ -46,8 +46,8 @@ def worksheet_html(worksheet: Worksheet) -> str:
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>ELASTIC: worksheet</title><style>{STYLE}</style>"
         "<h1>How a recommender reads a long history</h1><p>Name: ______________________ &nbsp; Person: "
         f"<b>{worksheet.person}</b> "
-        f"&nbsp; Run: <b>{text.html(worksheet.run)}</b></p><p>The last items of this person: "
-        f"{text.html(', '.join(worksheet.last))}.</p>"
+        f"&nbsp; Run: <b>{text.escape_html(worksheet.run)}</b></p><p>The last items of this person: "
+        f"{text.escape_html(', '.join(worksheet.last))}.</p>"
         "<p>At every stop: read, and <b>bet before you look</b>. Then do what it asks, and write down what was measured and "
         f"why.</p>{stops}</html>"
     )
@@ -123,4 +123,4 @@ def _round_float32(number: float) -> float:
 
 def _escape_html(words: str) -> str:
     """Bold stays bold, everything else is text."""
-    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text.html(words))
+    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text.escape_html(words))

@@ -3,7 +3,7 @@
 import pandas as pd
 import plotly.graph_objects as go
 
-from elastic_core.text import figure as safe
+from elastic_core.text import escape_plotly as safe
 from pages.components.plot import Palette
 
 TITLES = {"loss": "Loss in training", "NDCG@10": "Validation NDCG@10", "used": "Use of the memory"}

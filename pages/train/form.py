@@ -133,7 +133,7 @@ def _choose_settings(config: RunConfig) -> RunConfig:
             columns, fields = cycle(st.columns(4)), presets.form_settings(config, section)  # type: ignore[arg-type]
             if section == "objective":  # its name comes first: the boxes beside it are those of the one that is chosen
                 draw(fields[:1], columns)
-                fields = presets.form_settings(config.replaced({"objective.name": values["objective.name"]}), section)[1:]
+                fields = presets.form_settings(config.replace_values({"objective.name": values["objective.name"]}), section)[1:]
             draw([field for field in fields if field.key != "train.seed"], columns)
     st.session_state[PRESET_VALUES] = drawn
     changed = presets.changed_config(config, values)

@@ -21,7 +21,7 @@ from elastic_core.results.baselines import BaselineComparison, BaselineRow
 from elastic_core.results.compare import ONE_RUN, compare_runs, p_text
 from elastic_core.runs import WEIGHTS, Run, ranks
 from elastic_core.services.evidence import meaning
-from elastic_core.text import minus
+from elastic_core.text import true_minus
 from pages.components import plot
 from pages.evidence import charts
 
@@ -122,8 +122,8 @@ def test_a_row_leads_to_its_run_and_to_a_paired_difference(opened: Opened, app_r
     pairs = [[Run(app_runs / each) for each in (name, f"{name}-again")] for name in ("tiny", "tiny-peer")]
     found = compare_runs(*pairs)
     assert found.seeds_counted and [metric.value for metric in app.metric][:2] == [f"{found.mean_a:.4f}", f"{found.mean_b:.4f}"]
-    assert app.metric[2].value == minus(f"{found.difference:+.4f}") and app.metric[3].value == p_text(found.p)
-    assert app.metric[2].delta == minus(f"95% {found.low:+.4f} to {found.high:+.4f}")
+    assert app.metric[2].value == true_minus(f"{found.difference:+.4f}") and app.metric[3].value == p_text(found.p)
+    assert app.metric[2].delta == true_minus(f"95% {found.low:+.4f} to {found.high:+.4f}")
     assert any("compare tiny,tiny-again tiny-peer,tiny-peer-again --protocol full" in code.value for code in app.code)
     across = app.session_state["view_tables"]["res_pair"]
     assert across["protocol"].tolist() == ["full", "full-seen", "pop100", "uniform100"]

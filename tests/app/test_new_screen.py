@@ -79,7 +79,7 @@ CHARTS = '''"""Figures of the Diary page. Pure: tables in, plotly figures out.""
 import pandas as pd
 import plotly.graph_objects as go
 
-from elastic_core.text import figure as safe
+from elastic_core.text import escape_plotly
 from pages.components.plot import Palette, style_figure
 
 
@@ -88,7 +88,8 @@ def strip(table: pd.DataFrame, colours: dict[str, str], palette: Palette) -> go.
     first = [genres[0] if genres else "" for genres in table["genres"]]
     figure = go.Figure()
     figure.add_scatter(
-        x=table["position"], y=[safe(genre) for genre in first], mode="markers", text=[safe(title) for title in table["title"]],
+        x=table["position"], y=[escape_plotly(genre) for genre in first], mode="markers",
+        text=[escape_plotly(title) for title in table["title"]],
         marker_color=[colours.get(genre, palette.muted) for genre in first], hovertemplate="%{text}<extra></extra>",
     )  # fmt: skip
     return style_figure(figure, palette, height=260, xaxis_title="event")

@@ -39,7 +39,7 @@ def test_they_stand_first_in_the_switch() -> None:
 def test_a_household_its_experts_by_name_and_its_next_basket(shop: AppTest) -> None:
     text, data = text_of(shop), load(DataConfig(source="groceries"))
     drawn, household = strip(shop), int(shop.number_input(key="user").value) - 1
-    assert f"Household **{household + 1}** bought **{data.readable()[household]:,}** products in a year" in text
+    assert f"Household **{household + 1}** bought **{data.readable_lengths()[household]:,}** products in a year" in text
     names = [expert["name"] for expert in drawn["experts"] if expert["name"]]
     groups = {name for tags in data.catalog.genres or () for name in tags}
     assert len(set(names)) >= 3 and set(names) <= groups

@@ -146,7 +146,7 @@ def test_what_a_visitor_likes_is_read_in_the_person_s_place_and_undone_at_once(o
     assert "your 3 items" in said(app) and not any(row["gold"] for row in strip(app)["list"]), "nobody knows what comes next"
     app = healthy(app.multiselect(key="start_yours_items").set_value([7, 8]).run())
     assert len(strip(app)["events"]) == 2 and strip(app)["says"]["history"][1] == "oldest first"
-    n_own = app.session_state["shell_context"].dataset.readable()[4]
+    n_own = app.session_state["shell_context"].dataset.readable_lengths()[4]
     again = opened(user="5", edits=f"+7.8,-1..{n_own}")
     assert strip(again)["list"] == strip(app)["list"] and again.multiselect(key="start_yours_items").value == [7, 8]
     app = press(app, "Undo")

@@ -93,7 +93,7 @@ def test_what_is_copied_goes_by_the_name_people_read(root: Path) -> None:
 
 
 def test_a_link_to_a_large_model_is_priced_and_not_built(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elastic_core.training_time.Learner", None)
+    monkeypatch.setattr("elastic_core.training_time.Optimization", None)
     at = page(**{"train_model": "ELASTIC", "train_set_model.n_subkeys": "1000", "train_set_model.width": "128"})
     assert "128,8" in texts(at.info) and "too large to be timed beside the pages" in texts(at.info)
     assert not at.button(key="train_start").disabled

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastic_core.core.batches import Batch, reading_batch
-from elastic_core.core.evaluate import rank_people
+from elastic_core.core.evaluate import rank_users
 from elastic_core.core.histories import Catalog, Dataset
 from elastic_core.core.objective import All, AllConfig
 from elastic_core.data.baskets import BasketDataset, hold_out_baskets, with_baskets
@@ -61,14 +61,15 @@ def test_the_split_is_the_slow_split(events: list[tuple[int, int, int]]) -> None
     assert set(histories.user_ids) == set(wanted)
     for user, raw in enumerate(histories.user_ids):
         start, stop = histories.offsets[user], histories.offsets[user + 1]
-        edges = [start, data.ends("valid")[user], data.ends("test")[user], stop]
+        edges = [start, data.split_ends("valid")[user], data.split_ends("test")[user], stop]
         found = [{data.catalog.ids[i] for i in histories.items[a:b]} for a, b in itertools.pairwise(edges)]
         assert found == [set.union(*wanted[raw][:-2]), wanted[raw][-2], wanted[raw][-1]]
         for split, basket in (("valid", found[1]), ("test", found[2])):
-            assert data.catalog.ids[data.targets(split)[user]] in basket  # type: ignore[arg-type]
+            assert data.catalog.ids[data.target_items(split)[user]] in basket  # type: ignore[arg-type]
             assert {data.catalog.ids[i] for i in data.next_items(user, split)} == basket  # type: ignore[arg-type]
-    learned = np.concatenate([histories.items[a:b] for a, b in zip(histories.offsets[:-1], data.ends("train"), strict=True)])
-    assert np.array_equal(data.counts(), np.bincount(learned, minlength=data.catalog.n_items + 1))
+    borders = zip(histories.offsets[:-1], data.split_ends("train"), strict=True)
+    learned = np.concatenate([histories.items[start:end] for start, end in borders])
+    assert np.array_equal(data.item_counts(), np.bincount(learned, minlength=data.catalog.n_items + 1))
 
 
 def test_the_order_of_a_files_rows_inside_a_basket_says_nothing() -> None:
@@ -76,8 +77,8 @@ def test_the_order_of_a_files_rows_inside_a_basket_says_nothing() -> None:
     data = with_baskets(folded(rows))
     shuffled = with_baskets(folded([rows[i] for i in np.random.default_rng(1).permutation(len(rows))]))
     assert shuffled.hash == data.hash
-    assert np.array_equal(shuffled.targets("test"), data.targets("test"))
-    by_id = [data.targets("test")[u] == data.next_items(u).min() for u in range(30)]
+    assert np.array_equal(shuffled.target_items("test"), data.target_items("test"))
+    by_id = [data.target_items("test")[u] == data.next_items(u).min() for u in range(30)]
     assert 0 < np.mean(by_id) < 0.7, "the target is not simply the lowest id"
 
 
@@ -87,12 +88,12 @@ def test_an_epoch_draws_the_order_anew_and_stays_in_its_basket() -> None:
 
     def shown(epoch: int) -> list[tuple[int, ...]]:
         """Every person's training events, as a batch of the epoch has them."""
-        rows = [row for batch in objective.epoch(epoch, 3, 64) for row in batch.items.numpy()]
+        rows = [row for batch in objective.epoch_batches(epoch, 3, 64) for row in batch.items.numpy()]
         return sorted(tuple(row[row > 0].tolist()) for row in rows)
 
     assert shown(1) == shown(1), "an epoch that is gone through again is the same"
     assert shown(1) != shown(2)
-    other = data.reordered(np.random.default_rng(7))
+    other = data.reorder_events(np.random.default_rng(7))
     for a, b in itertools.pairwise([*np.flatnonzero(np.diff(data.baskets, prepend=-1)), None]):
         assert sorted(other.histories.items[a:b]) == sorted(data.histories.items[a:b])
     assert not np.array_equal(other.histories.items, data.histories.items)
@@ -102,19 +103,19 @@ def test_training_asks_for_an_item_of_the_next_basket_and_never_for_a_held_out_o
     """Every item is made another one, so that a target tells the place it comes from."""
     data = with_baskets(folded(shop()))
     places = np.arange(1, len(data.histories.items) + 1, dtype=np.int32)
-    catalog = Catalog.numbered(len(places))
+    catalog = Catalog.from_count(len(places))
     data = replace(data, catalog=catalog, histories=replace(data.histories, items=places))
     owner = np.repeat(np.arange(30), data.histories.lengths)
     asked = set()
     for epoch in range(20):
-        for batch in All(AllConfig(), data, 200).epoch(epoch, 3, 64):
+        for batch in All(AllConfig(), data, 200).epoch_batches(epoch, 3, 64):
             rows, columns = np.nonzero(batch.targets.numpy())  # type: ignore[union-attr]
             here, there = batch.items.numpy()[rows, columns] - 1, batch.targets.numpy()[rows, columns] - 1  # type: ignore[union-attr]
             assert (owner[here] == owner[there]).all() and (data.baskets[there] == data.baskets[here] + 1).all()
-            assert (there < data.ends("train")[owner[there]]).all()
+            assert (there < data.split_ends("train")[owner[there]]).all()
             asked |= set(there.tolist())
     first = data.histories.times == data.histories.times[data.histories.offsets[:-1]][owner]
-    assert asked == set(np.flatnonzero(~first & (places - 1 < data.ends("train")[owner])).tolist()), "all but first baskets"
+    assert asked == set(np.flatnonzero(~first & (places - 1 < data.split_ends("train")[owner])).tolist()), "all but first baskets"
 
 
 @pytest.mark.parametrize("name", ["sasrec", "elastic", "elastic-slots"])
@@ -123,14 +124,14 @@ def test_no_score_sees_the_held_out_basket(name: str) -> None:
     data = with_baskets(folded(shop()))
     model = build(model_settings(name, length=16, width=8, layers=1, n_subkeys=4, k=2), data.catalog).eval()
     items = data.histories.items.copy()
-    for user, (start, stop) in enumerate(zip(data.ends("test"), data.histories.offsets[1:], strict=True)):
+    for user, (start, stop) in enumerate(zip(data.split_ends("test"), data.histories.offsets[1:], strict=True)):
         items[start + 1 : stop] = 1 + (items[start + 1 : stop] + user) % data.catalog.n_items
     altered = BasketDataset(**{**vars_of(data), "histories": data.histories.__class__(items, *rest_of(data))})
     users = np.arange(30)
     for world in (data, altered):
-        batch = reading_batch(world, users, world.ends("test"), 16)
-        assert (batch.items.numpy()[:, -1] == data.histories.items[data.ends("test") - 1]).all()
-    one, other = (rank_people(model, world, "test", ("full-seen",))["full-seen"].places for world in (data, altered))
+        batch = reading_batch(world, users, world.split_ends("test"), 16)
+        assert (batch.items.numpy()[:, -1] == data.histories.items[data.split_ends("test") - 1]).all()
+    one, other = (rank_users(model, world, "test", ("full-seen",))["full-seen"].places for world in (data, altered))
     assert np.array_equal(one, other)
 
 
@@ -161,9 +162,9 @@ def test_what_looks_like_a_shop_is_read_as_baskets_and_what_does_not_is_left() -
 
 def test_a_date_splits_between_baskets() -> None:
     split = by_time(with_baskets(folded(shop())))
-    for user in split.asked("test"):
+    for user in split.users_with_target("test"):
         mine = split.histories.times[split.histories.offsets[user] : split.histories.offsets[user + 1]]
-        border = split.ends("test")[user] - split.histories.offsets[user]
+        border = split.split_ends("test")[user] - split.histories.offsets[user]
         assert mine[border - 1] < split.dates[1] <= mine[border]
 
 

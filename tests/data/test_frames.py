@@ -105,7 +105,7 @@ def test_titles_of_a_frame_are_a_column_a_mapping_a_frame_or_a_file(tmp_path: Pa
         load(frame, titles=tmp_path / "titles.csv"), load(column, title="called"),
     ]  # fmt: skip
     for data in given:
-        assert data.catalog.called(range(1, 4)) == [f"Page no. {data.catalog.ids[item]}" for item in range(1, 4)]
+        assert data.catalog.titles_of(range(1, 4)) == [f"Page no. {data.catalog.ids[item]}" for item in range(1, 4)]
         assert data.hash == given[0].hash
 
 

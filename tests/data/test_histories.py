@@ -55,15 +55,15 @@ def test_fold_and_split(events):
     h = data.histories
     for user, raw in enumerate(h.user_ids):
         mine = sorted((e for e in once if str(e[0]) == raw), key=lambda e: e[2])  # Python's sort is stable
-        assert [data.catalog.ids[i] for i in h.of(user)] == [str(item) for _, item, _ in mine]
+        assert [data.catalog.ids[i] for i in h.user_items(user)] == [str(item) for _, item, _ in mine]
         assert h.times[h.offsets[user] : h.offsets[user + 1]].tolist() == [time for _, _, time in mine]
-        valid, test = data.ends("valid")[user], data.ends("test")[user]
-        assert data.ends("train")[user] == valid == test - 1 == h.offsets[user + 1] - 2
+        valid, test = data.split_ends("valid")[user], data.split_ends("test")[user]
+        assert data.split_ends("train")[user] == valid == test - 1 == h.offsets[user + 1] - 2
         assert h.offsets[user] < valid
-        assert data.targets("valid")[user] == h.items[valid]
-        assert data.targets("test")[user] == h.items[test]
-    readable = np.concatenate([h.items[a:b] for a, b in zip(h.offsets[:-1], data.ends("train"), strict=True)])
-    assert np.array_equal(data.counts(), np.bincount(readable, minlength=data.catalog.n_items + 1))
+        assert data.target_items("valid")[user] == h.items[valid]
+        assert data.target_items("test")[user] == h.items[test]
+    readable = np.concatenate([h.items[a:b] for a, b in zip(h.offsets[:-1], data.split_ends("train"), strict=True)])
+    assert np.array_equal(data.item_counts(), np.bincount(readable, minlength=data.catalog.n_items + 1))
     assert data.all_counts().sum() == len(h.items)
     assert h.items.min() == 1
     assert h.items.max() == data.catalog.n_items
@@ -96,10 +96,15 @@ def test_natural_order():
 def test_catalog_and_lookups():
     catalog = make([(u, i, i) for u in range(3) for i in range(5)]).catalog
     assert catalog.title(1) == "item 0"
-    assert catalog.index("4") == 5
+    assert catalog.item_number("4") == 5
     assert find_items_by_title(catalog, "ITEM 3").tolist() == [4]
-    for call in (lambda: catalog.title(0), lambda: catalog.title(6), lambda: catalog.index("9"), lambda: catalog.index("")):
+    for call in (
+        lambda: catalog.title(0),
+        lambda: catalog.title(6),
+        lambda: catalog.item_number("9"),
+        lambda: catalog.item_number(""),
+    ):
         with pytest.raises(InputError):
             call()
     with pytest.raises(InputError, match="train, valid or test"):
-        make([(u, i, i) for u in range(3) for i in range(5)]).ends("tset")
+        make([(u, i, i) for u in range(3) for i in range(5)]).split_ends("tset")

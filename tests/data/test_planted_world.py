@@ -65,11 +65,11 @@ def test_oracle_beats_popularity():
     truth, h = data.truth, data.histories
     assert truth is not None
     users = np.arange(h.n_users)
-    chance = truth.oracle(h.items, h.offsets[:-1], data.ends("test"), users)
+    chance = truth.oracle(h.items, h.offsets[:-1], data.split_ends("test"), users)
     assert (chance >= 0).all()
     assert (chance.sum(1) <= 1 + 1e-9).all()
-    target = data.targets("test")
-    popular = data.counts() / data.counts().sum()
+    target = data.target_items("test")
+    popular = data.item_counts() / data.item_counts().sum()
     assert np.log(chance[users, target]).mean() > np.log(np.maximum(popular[target], 1e-9)).mean() + 1
 
 

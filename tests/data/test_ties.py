@@ -66,7 +66,12 @@ def test_a_random_order_is_that_of_no_file_and_reversed_is_the_file_from_its_end
 
 def test_a_random_order_is_the_same_on_every_machine_and_another_for_everybody() -> None:
     data = make([(user, item, 7) for user in "abcd" for item in "123456"], "random")
-    assert ["".join(data.catalog.ids[data.histories.of(user)]) for user in range(4)] == ["536421", "231645", "134526", "653214"]
+    assert ["".join(data.catalog.ids[data.histories.user_items(user)]) for user in range(4)] == [
+        "536421",
+        "231645",
+        "134526",
+        "653214",
+    ]
 
 
 def test_a_file_that_is_newest_first_is_told_from_one_that_is_shuffled() -> None:

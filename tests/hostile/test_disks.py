@@ -78,7 +78,7 @@ def test_a_training_whose_disk_fills_up_is_one_sentence_and_goes_on_when_there_i
     assert again.finished and [row["loss"] for row in again.events("epoch")] == [
         row["loss"] for row in undisturbed.events("epoch")
     ]
-    assert again.last("test")["protocols"] == undisturbed.last("test")["protocols"]  # type: ignore[index]
+    assert again.last_event("test")["protocols"] == undisturbed.last_event("test")["protocols"]  # type: ignore[index]
 
 
 def on_a_disk_of(kilobytes: int, place: str) -> None:

@@ -20,7 +20,7 @@ from elastic_core import files
 from elastic_core.core.histories import Catalog
 from elastic_core.errors import InputError
 from elastic_core.runs import Run
-from elastic_core.runs.weights import model_from
+from elastic_core.runs.weights import load_model
 from elastic_core.services.data.upload_store import check_upload, open_upload
 
 pytestmark = pytest.mark.slow
@@ -76,7 +76,7 @@ def test_weights_with_a_broken_byte(tiny_runs: Path, tmp_path_factory: pytest.Te
     header = int.from_bytes(data[:8], "little") + 8
     path.write_bytes(broken(data, where % header if how % 8 < 4 else where, how))
     try:
-        model = model_from(path, run.config.model, run.catalog(), "tiny/model.safetensors")
+        model = load_model(path, run.config.model, run.catalog(), "tiny/model.safetensors")
         assert all(part.isfinite().all() for part in model.state_dict().values())
     except InputError as error:
         one_sentence(error)
@@ -95,7 +95,7 @@ def test_weights_of_any_numbers(
     run, path = Run(tiny_runs / "tiny"), tmp_path_factory.getbasetemp() / "weights.safetensors"
     save_file({name: torch.tensor([float(n) for n in numbers_], dtype=torch.float64) for name, numbers_ in given_.items()}, path)
     with pytest.raises(InputError) as error:
-        model_from(path, run.config.model, Catalog.numbered(5), "tiny/model.safetensors")
+        load_model(path, run.config.model, Catalog.from_count(5), "tiny/model.safetensors")
     one_sentence(error.value)
 
 

@@ -124,22 +124,22 @@ ANY = st.text(max_size=60)
 @given(ANY)
 def test_markdown_text_neither_formats_nor_loads(given_text: str) -> None:
     """No mark is left without its backslash, and read back it says what it said, white space apart."""
-    made = text.markdown(given_text)
+    made = text.escape_markdown(given_text)
     assert "\n" not in made and not MARKDOWN.search(made)
     bare = re.sub(r"\\[\\`*_{}\[\]()#+!|<>~$&:-]", "", made)
     assert not re.search(r"[\\`*_{}\[\]()#+!|<>~$&:-]", bare)
     back = re.sub(r"\\([\\`*_{}\[\]()#+!|<>~$&:-])", r"\1", made)
-    assert back.replace("\u2060", "") == text.line(given_text).replace("\u2060", "")
+    assert back.replace("\u2060", "") == text.one_line(given_text).replace("\u2060", "")
 
 
 @given(st.lists(ANY, min_size=1, max_size=4))
 def test_words_for_a_shell_come_back_as_those_words(words: list[str]) -> None:
-    assert shlex.split(text.shell(*words)) == [text.line(word) for word in words]
+    assert shlex.split(text.shell_command(*words)) == [text.one_line(word) for word in words]
 
 
 @given(ANY)
 def test_figures_and_html_get_no_tags(given_text: str) -> None:
-    assert not re.search("[<>]", text.figure(given_text)) and not re.search("[<>\"']", text.html(given_text))
+    assert not re.search("[<>]", text.escape_plotly(given_text)) and not re.search("[<>\"']", text.escape_html(given_text))
 
 
 def test_only_one_module_escapes() -> None:

@@ -23,14 +23,14 @@ def test_few_events_lie_between_popularity_and_the_whole_history(tiny: Tiny) -> 
     nothing, one, all_ = score_short_histories(model, data, [0, 1, 10_000], "full-seen")
     floor = build(PopularityConfig(), data.catalog)
     floor.fit(data)
-    assert nothing.score.mean == evaluate(floor, data, "test", ["full-seen"]).interval("full-seen", "NDCG@10").mean
-    assert nothing.over_popularity.mean == 0 and all_.score == evaluate(model, data, "test", ["full-seen"]).interval(
+    assert nothing.score.mean == evaluate(floor, data, "test", ["full-seen"]).mean_interval("full-seen", "NDCG@10").mean
+    assert nothing.over_popularity.mean == 0 and all_.score == evaluate(model, data, "test", ["full-seen"]).mean_interval(
         "full-seen", "NDCG@10"
     )
     assert one.over_popularity.mean == pytest.approx(one.score.mean - nothing.score.mean)
     values = []
     for user in range(data.histories.n_users):  # by hand
-        last, target = data.histories.of(user)[-2:]
+        last, target = data.histories.user_items(user)[-2:]
         history = [[str(data.catalog.ids[last])]]
         listed = run.recommend(histories=history, k=data.catalog.n_items, seen=True)["item"]
         place = listed.tolist().index(str(data.catalog.ids[target])) + 1

@@ -78,7 +78,7 @@ def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_
     could = noise_of_comparison(
         *([Run(tmp_path / "peers" / name) for name in one.runs if kind in name] for kind in ("elastic", "sasrec"))
     )
-    assert f"only {could.detectable():.4f} or more would usually be seen" in one.sentence
+    assert f"only {could.detectable_difference():.4f} or more would usually be seen" in one.sentence
 
 
 def test_a_yes_of_made_up_worlds_alone_says_so() -> None:

@@ -57,10 +57,10 @@ def test_the_paired_difference_equals_a_loop() -> None:
     found = compare_reports(a, b)
     total = 0.0
     for user in range(found.users):
-        mine, theirs = ([each.values("full", "NDCG@10")[user] for each in side] for side in (a, b))
+        mine, theirs = ([each.user_values("full", "NDCG@10")[user] for each in side] for side in (a, b))
         total += sum(mine) / 2 - sum(theirs) / 3
     assert found.difference == pytest.approx(total / found.users) and found.low < found.difference < found.high
-    assert found.means_a == tuple(float(each.values("full", "NDCG@10").mean()) for each in a)
+    assert found.means_a == tuple(float(each.user_values("full", "NDCG@10").mean()) for each in a)
     assert average_over_seeds(a, "full", "NDCG@10").mean == pytest.approx(found.mean_a)
 
 
@@ -74,7 +74,7 @@ def test_one_run_has_no_noise_of_training_to_show_and_nothing_is_claimed() -> No
         and "better" not in claim_sentence(found, "X", "Y")
     )
     alone = paired_difference(
-        np.stack([r.values("full", "NDCG@10") for r in good]).mean(0)[None], bad[0].values("full", "NDCG@10")[None]
+        np.stack([r.user_values("full", "NDCG@10") for r in good]).mean(0)[None], bad[0].user_values("full", "NDCG@10")[None]
     )
     assert (found.low, found.high, found.p) == pytest.approx((alone.low, alone.high, alone.p), abs=1e-7), "people only"
     floor = compare_reports(good, bad, trained=(True, False))  # one run of what needs no training is all there is
@@ -105,9 +105,9 @@ def test_a_claim_needs_the_adjusted_p_and_one_run_claims_nothing() -> None:
     good, bad, once = ([report(places(i, good=g)) for i in range(n)] for g, n in ((0.4, 3), (0.05, 2), (0.05, 1)))
     comparisons = [compare_reports(good, bad), compare_reports(good, once), None, compare_reports(good, good)]
     first, alone, unranked, level = make_claims(comparisons)
-    assert first.winner == "A" and first.text("X", "Y") == "X is better"
+    assert first.winner == "A" and first.claim_text("X", "Y") == "X is better"
     assert first.adjusted_p == pytest.approx(2 * comparisons[0].p), "Holm counts those that could be claimed"  # type: ignore[union-attr]
-    assert np.isnan(alone.adjusted_p) and alone.text("X", "Y") == ONE_RUN and unranked.winner == level.winner == ""
+    assert np.isnan(alone.adjusted_p) and alone.claim_text("X", "Y") == ONE_RUN and unranked.winner == level.winner == ""
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_own_lists_have_the_metrics_of_the_run(tiny: Tiny, tmp_path: Path, capsy
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert rows[0]["protocol"] == run.protocol and {row["metric"] for row in rows} >= set(METRICS[:2])
     for row in rows:
-        assert row["mean"] == pytest.approx(own.interval(row["protocol"], row["metric"]).mean, abs=0.01)
+        assert row["mean"] == pytest.approx(own.mean_interval(row["protocol"], row["metric"]).mean, abs=0.01)
     assert main(["score", str(tmp_path / "lists.csv"), *source]) == 0
     shown = capsys.readouterr()
     assert "A - B: " in shown.out and "no difference can be claimed" in shown.out and "learned from" in shown.err
@@ -47,7 +47,7 @@ def test_own_lists_have_the_metrics_of_the_run(tiny: Tiny, tmp_path: Path, capsy
 def test_a_list_by_hand(tiny: Tiny) -> None:
     """Seen items leave a list under `full`, the target stays though it was seen, and what is not listed is a miss."""
     _, data, _ = tiny
-    target, seen = data.targets("test"), [data.histories.of(user)[:-1] for user in range(data.histories.n_users)]
+    target, seen = data.target_items("test"), [data.histories.user_items(user)[:-1] for user in range(data.histories.n_users)]
     new = [next(i for i in range(1, 61) if i not in set(seen[user]) | {target[user]}) for user in range(3)]
     names, ids = data.histories.user_ids, data.catalog.ids
     rows = [
@@ -73,4 +73,6 @@ def test_what_are_no_lists_is_refused(tiny: Tiny, tmp_path: Path) -> None:
     (tmp_path / "lists.csv").write_text("user,item,rank\n1,1,1\n")
     assert main(["score", str(tmp_path / "lists.csv")]) == 2
     assert main(["score", str(tmp_path / "none.csv"), "--data", "planted"]) == 2
-    assert np.isfinite(rank_lists(read_lists(pd.read_csv(tmp_path / "lists.csv"), data), data).values("full", "NDCG@10")).all()
+    assert np.isfinite(
+        rank_lists(read_lists(pd.read_csv(tmp_path / "lists.csv"), data), data).user_values("full", "NDCG@10")
+    ).all()

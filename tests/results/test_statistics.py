@@ -137,7 +137,7 @@ def drawn(rng: np.random.Generator, runs: int, n: int, gap: float = 0.0) -> tupl
 
 def test_the_parts_of_the_noise_are_found_again() -> None:
     rng = np.random.default_rng(0)
-    found = [NoiseParts.estimate(*drawn(rng, 6, 500)) for _ in range(200)]
+    found = [NoiseParts.from_seeds(*drawn(rng, 6, 500)) for _ in range(200)]
     for name, want in (("users", SD["users"] ** 2), ("seeds", 2 * SD["seed"] ** 2), ("rest", 2 * SD["rest"] ** 2)):
         assert np.mean([getattr(one, name) for one in found]) == pytest.approx(want, rel=0.08), name
 
@@ -146,7 +146,7 @@ def test_the_parts_of_the_noise_are_found_again() -> None:
 def test_what_is_detectable_is_found_four_times_out_of_five(runs: int, seed: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SD, "seed", seed)
     truth = NoiseParts(SD["users"] ** 2, 2 * seed**2, 2 * SD["rest"] ** 2, 400, runs)
-    gap, rng = truth.detectable(), np.random.default_rng(1)
+    gap, rng = truth.detectable_difference(), np.random.default_rng(1)
     found = [paired_difference(*drawn(rng, runs, 400, gap)) for _ in range(1000)]
     assert np.mean([one.p < 0.05 and one.difference > 0 for one in found]) == pytest.approx(0.8, abs=0.07)
 
@@ -154,21 +154,25 @@ def test_what_is_detectable_is_found_four_times_out_of_five(runs: int, seed: flo
 def test_more_people_and_more_seeds_and_where_neither_helps() -> None:
     known = NoiseParts(0.09, 0.0008, 0.02, 900, 3)
     for seeds in (2, 5, 20):
-        wanted = known.detectable(seeds=seeds) * 1.0001
+        wanted = known.detectable_difference(seeds=seeds) * 1.0001
         assert known.seeds_for(wanted) == seeds
         people = known.users_for(wanted, seeds)
-        assert people and people <= 900 and known.detectable(people, seeds) <= wanted < known.detectable(people - 1, seeds)
-    assert known.seeds_for(known.detectable(seeds=10**9) * 0.99) is None
-    assert known.users_for(0.8 * known.detectable(users=10**12)) is None
-    assert known.detectable(10_000, 30) < known.detectable(seeds=30) < known.detectable()
+        assert (
+            people
+            and people <= 900
+            and known.detectable_difference(people, seeds) <= wanted < known.detectable_difference(people - 1, seeds)
+        )
+    assert known.seeds_for(known.detectable_difference(seeds=10**9) * 0.99) is None
+    assert known.users_for(0.8 * known.detectable_difference(users=10**12)) is None
+    assert known.detectable_difference(10_000, 30) < known.detectable_difference(seeds=30) < known.detectable_difference()
 
 
 def test_one_run_does_not_show_its_noise() -> None:
     with pytest.raises(InputError, match="two seeds of either side"):
-        NoiseParts.estimate(np.zeros((1, 40)), np.zeros((3, 40)))
+        NoiseParts.from_seeds(np.zeros((1, 40)), np.zeros((3, 40)))
 
 
 def test_without_noise_everything_is_found() -> None:
     still = NoiseParts(0, 0, 0, 20, 2)
-    assert still.detectable() == 0 and still.seeds_for(0.1) == 2 and still.users_for(0.1) == 2
+    assert still.detectable_difference() == 0 and still.seeds_for(0.1) == 2 and still.users_for(0.1) == 2
     assert "B is 0" in power_text(still, 0.0)

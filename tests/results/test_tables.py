@@ -61,7 +61,7 @@ def test_a_row_is_what_the_ranks_say(root: Path) -> None:
     table = result_table(planned)
     assert len(table) == len(planned) * len(PROTOCOLS) * 3, "one row a system, protocol and metric"
     for protocol in PROTOCOLS:
-        values = np.stack([run.report().values(protocol, "NDCG@10") for run in pair])
+        values = np.stack([run.report().user_values(protocol, "NDCG@10") for run in pair])
         (row,) = table.set_index(["system", "protocol", "metric"]).loc[[(System("elastic"), protocol, "NDCG@10")]].itertuples()
         assert (row.seeds, row.users) == (2, 2_000) and row.mean == pytest.approx(values.mean())
         assert row.half == pytest.approx(1.96 * values.mean(0).std(ddof=1) / 2_000**0.5)

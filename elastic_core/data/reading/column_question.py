@@ -7,7 +7,7 @@ from elastic_core.data.reading.column_roles import ENOUGH, FILLED, NEEDED, PERSO
 from elastic_core.data.reading.raw_table import RawTable
 from elastic_core.data.reading.time_columns import ORDERS, Undecided
 from elastic_core.errors import InputError
-from elastic_core.text import shell
+from elastic_core.text import shell_command
 
 SPOKEN = {"user": "person", "item": "item", "time": "time"}
 
@@ -90,5 +90,7 @@ def _suggest_line(table: RawTable, choice: Choice, read: Callable[[RawTable, Cho
         return general
     names = list(table.sample.column_names)
     plain = table.headed and not set(",='\"") & set("".join(columns.values()))
-    line = shell(",".join(f"{ours}={name if plain or not name else names.index(name) + 1}" for ours, name in columns.items()))
+    line = shell_command(
+        ",".join(f"{ours}={name if plain or not name else names.index(name) + 1}" for ours, name in columns.items())
+    )
     return f"try --columns {line}{dates}" if columns["time"] else f"if its rows are in order of time, try --columns {line}"

@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from elastic_core.data.reading.cell_text import Spellings, clean_cell
 from elastic_core.errors import InputError
-from elastic_core.text import calm
+from elastic_core.text import strip_controls
 
 LONGEST_ID = 200
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
@@ -104,4 +104,4 @@ def _fault(text: str) -> str:
         return "is missing"
     if len(text) > LONGEST_ID:
         return f"is longer than {LONGEST_ID} characters"
-    return "" if calm(text) == text else "holds a control character"
+    return "" if strip_controls(text) == text else "holds a control character"

@@ -10,7 +10,7 @@ from pandas import DataFrame
 
 from elastic_core.data.reading.cell_text import Spellings, clean_cell, to_text
 from elastic_core.data.reading.column_roles import NAMES, usual_key
-from elastic_core.text import calm
+from elastic_core.text import strip_controls
 
 # The order of the 19 flags at the end of each line of u.item, as its README and u.genre give it.
 GENRES_100K = (
@@ -78,7 +78,7 @@ def of_items(table: Any, headed: bool, notes: list[str]) -> DataFrame | None:
 
 def tame(cells: list[str], notes: list[str]) -> list[str]:
     """Return titles that stay text, and say what was odd about them."""
-    calmed = [calm(text).strip() for text in cells]
+    calmed = [strip_controls(text).strip() for text in cells]
     if odd := sum(text.strip() != tamed for text, tamed in zip(cells, calmed, strict=True)):
         notes.append(f"{odd:,} titles held control characters, which were taken out")
     if long := sum(len(text) > LONGEST for text in calmed):
@@ -91,5 +91,5 @@ def tame(cells: list[str], notes: list[str]) -> list[str]:
 def genres(cells: list[str]) -> list[tuple[str, ...]]:
     """Split at bars; where no cell has any, at semicolons or commas."""
     mark = next((mark for mark in "|;," if any(mark in text for text in cells)), "|")
-    parts = ([calm(part).strip(" []'\"")[:60] for part in text.split(mark)] for text in cells)
+    parts = ([strip_controls(part).strip(" []'\"")[:60] for part in text.split(mark)] for text in cells)
     return [tuple(part for part in row if part and part != NO_GENRE)[:20] for row in parts]

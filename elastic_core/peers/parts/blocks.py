@@ -10,7 +10,7 @@ from elastic_core.core.sasrec import Block
 from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Recommender
 
 
-def embedded(config: ModelConfig, inputs: int, positions: bool = True) -> EventEmbedding:
+def make_embedding(config: ModelConfig, inputs: int, positions: bool = True) -> EventEmbedding:
     """The events of a model of this shape."""
     return EventEmbedding(inputs, config.length, config.width, config.dropout, positions)
 
@@ -23,7 +23,7 @@ class Blocks(Recommender):
 
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = embedded(config, self.n_items + self.masks)  # the mask is the last
+        self.events = make_embedding(config, self.n_items + self.masks)  # the mask is the last
         self.blocks = nn.ModuleList(Block(config, 1, self.attention(config)) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
@@ -31,7 +31,7 @@ class Blocks(Recommender):
         return Encoded(self.norm(self._encode(batch, last=False)))
 
     def last_state(self, batch: Batch) -> Tensor:
-        return self.norm(self._encode(self.asked(batch), last=True)[:, -1])
+        return self.norm(self._encode(self.prediction_batch(batch), last=True)[:, -1])
 
     def block_weights(self, batch: Batch) -> Tensor:
         """What the last row multiplies every event by, `[L, B, H, N]`, of attentions that tell their `last_weights`."""

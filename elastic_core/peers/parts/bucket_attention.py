@@ -26,13 +26,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from elastic_core.core.layers import dropout, merge_heads, precise, readable, split_heads
+from elastic_core.core.layers import dropout, in_full_precision, merge_heads, readable_columns, split_heads
 
 SELF = -1e5  # the logit of oneself (Reformer, appendix A)
 FAR = 2**60  # a place beyond all
 
 
-class Places(NamedTuple):
+class BucketOrder(NamedTuple):
     """Where events stand in the order by (bucket, time)."""
 
     order: Tensor  # [B, H, R, N] the event at each place
@@ -40,8 +40,8 @@ class Places(NamedTuple):
     u: Tensor  # [B, H, R, N] the same with gaps between buckets
 
 
-@precise
-def projected(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+@in_full_precision
+def project_precisely(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x Wᵀ + b of `[..., e]`, in float32 at least: what a bucket is found from. `weight` may have a matrix for each head."""
     out = x @ weight.mT
     return out if bias is None else out + bias
@@ -54,14 +54,14 @@ def rows_at(x: Tensor, index: Tensor) -> Tensor:
     return x.flatten(0, 2).index_select(0, (index + first).flatten()).unflatten(0, index.shape)
 
 
-def places(bucket: Tensor, real: Tensor | None, window: int) -> Places:
+def sort_by_bucket(bucket: Tensor, real: Tensor | None, window: int) -> BucketOrder:
     """Of buckets `[B, H, R, N]` (0, 1, …); padding is in one of its own."""
     n = bucket.shape[-1]
     if real is not None:
-        bucket = bucket.masked_fill(~readable(real)[:, None, None], -1)
+        bucket = bucket.masked_fill(~readable_columns(real)[:, None, None], -1)
     order = (bucket * n + torch.arange(n, device=bucket.device)).argsort(-1)
     place = torch.empty_like(order).scatter_(-1, order, torch.arange(n, device=bucket.device).expand_as(order))
-    return Places(order, place, bucket * (n + window) + place)
+    return BucketOrder(order, place, bucket * (n + window) + place)
 
 
 def chunk_size(n: int, window: int) -> int:
@@ -69,16 +69,16 @@ def chunk_size(n: int, window: int) -> int:
     return -(-n // max(n // window, 1))
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, found: Places, window: int, p: float) -> Tensor:
+def attend_in_buckets(q: Tensor, k: Tensor, v: Tensor, found: BucketOrder, window: int, p: float) -> Tensor:
     """`[B, H, N, e]` three times → `[B, H, N, e]`."""
-    rounds = [_round(q, k, v, found, r, window, p) for r in range(found.order.shape[2])]
+    rounds = [_attend_round(q, k, v, found, r, window, p) for r in range(found.order.shape[2])]
     if len(rounds) == 1:
         return rounds[0][0]
     outs, masses = (torch.stack(parts, -1) for parts in zip(*rounds, strict=True))
     return (outs * masses.softmax(-1)).sum(-1)
 
 
-def _round(q: Tensor, k: Tensor, v: Tensor, found: Places, r: int, window: int, p: float) -> tuple[Tensor, Tensor]:
+def _attend_round(q: Tensor, k: Tensor, v: Tensor, found: BucketOrder, r: int, window: int, p: float) -> tuple[Tensor, Tensor]:
     """What events read in round r `[B, H, N, e]`, and the logarithm of its softmax's denominator `[B, H, N, 1]`."""
     n, rounds = q.shape[2], found.order.shape[2]
     chunk = chunk_size(n, window)
@@ -114,7 +114,7 @@ def _with_earlier(x: Tensor, beyond: int = 0) -> Tensor:
     return torch.cat([functional.pad(x[:, :, :-1], (0, 0, 0, 0, 1, 0), value=beyond), x], -2)
 
 
-def attend_last(q: Tensor, k: Tensor, v: Tensor, found: Places, window: int) -> Tensor:
+def attend_last(q: Tensor, k: Tensor, v: Tensor, found: BucketOrder, window: int) -> Tensor:
     """The last event alone: q `[B, H, 1, e]`, k and v `[B, H, N, e]` → `[B, H, 1, e]`."""
     apart = found.u[..., -1:] - found.u
     seen = ((apart >= 0) & (apart < window)).any(2)  # [B, H, N]
@@ -132,33 +132,33 @@ class BucketAttention(nn.Module):
         self.heads, self.window, self.p = config.heads, config.window, config.dropout
         self.query, self.value, self.output = (nn.Linear(config.width, config.width) for _ in range(3))
 
-    def shared(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def shared_queries(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Queries and keys `[B, H, N, e]`, made of the same vectors; in float32, because buckets are found from them."""
         raise NotImplementedError
 
-    def buckets(self, q: Tensor) -> Tensor:
+    def find_buckets(self, q: Tensor) -> Tensor:
         """`[B, H, N, e]` → int64 `[B, H, R, N]`."""
         raise NotImplementedError
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        q, k, v, found = self._placed(x, real)
-        return self.mixed(attend(q, k, v, found, self.window, self.p if self.training else 0.0))
+        q, k, v, found = self._sorted_inputs(x, real)
+        return self.project_output(attend_in_buckets(q, k, v, found, self.window, self.p if self.training else 0.0))
 
-    def last(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+    def forward_last(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`: one query."""
-        q, k, v, found = self._placed(x, real)
-        return self.mixed(attend_last(q[:, :, -1:], k, v, found, self.window))
+        q, k, v, found = self._sorted_inputs(x, real)
+        return self.project_output(attend_last(q[:, :, -1:], k, v, found, self.window))
 
-    def _placed(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Places]:
-        (q, k), v = self.shared(x), split_heads(self.value(x), self.heads)
-        return q.to(v), k.to(v), v, places(self.buckets(q), real, self.window)
+    def _sorted_inputs(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor, BucketOrder]:
+        (q, k), v = self.shared_queries(x), split_heads(self.value(x), self.heads)
+        return q.to(v), k.to(v), v, sort_by_bucket(self.find_buckets(q), real, self.window)
 
-    def mixed(self, read: Tensor) -> Tensor:
+    def project_output(self, read: Tensor) -> Tensor:
         return self.output(merge_heads(read))
 
 
-def kept(columns: int, config: Any, rounds: int) -> int:
-    """Numbers per event that `attend` keeps for the backward pass, from above."""
+def saved_numbers(columns: int, config: Any, rounds: int) -> int:
+    """Numbers per event that `attend_in_buckets` keeps for the backward pass, from above."""
     chunk = chunk_size(columns, config.window)
     padded = -(-columns // chunk) * chunk / columns
     return math.ceil(padded * rounds * (9 * config.width + config.heads * 2 * chunk * (5 if rounds == 1 else 7)))

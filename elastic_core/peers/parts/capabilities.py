@@ -8,7 +8,7 @@ from elastic_core.models import Batch, Catalog
 
 
 @runtime_checkable
-class Attends(Protocol):
+class AttentionModel(Protocol):
     """Reads a history by weights on its events; says what they are."""
 
     def last_weights(self, batch: Batch) -> Tensor | None:
@@ -26,29 +26,29 @@ class Codewords(NamedTuple):
 
 
 @runtime_checkable
-class Quantises(Protocol):
+class QuantisedModel(Protocol):
     """Writes items as sums of codewords."""
 
-    def codewords(self) -> Codewords: ...
+    def history_codewords(self) -> Codewords: ...
 
-    def codebooks_of(self) -> tuple[int, int]:
+    def codebook_shape(self) -> tuple[int, int]:
         """How many codebooks there are, and words of each."""
         ...
 
 
 @runtime_checkable
-class Modulates(Protocol):
+class ModulatedModel(Protocol):
     """Knows how intensely each kind of event, a mark, is happening. 1: as the mean of all marks."""
 
     marks: Tensor  # [n_items + 1, E] how much every item is of which mark
 
     def mark_names(self, catalog: Catalog) -> list[str]: ...
 
-    def intensities(self, batch: Batch) -> Tensor | None:
+    def mark_intensities(self, batch: Batch) -> Tensor | None:
         """Of every mark after every event, `[L, B, N, E]`, 0 on padding; None where a setting modulates nothing."""
         ...
 
-    def surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
+    def interval_surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
         """-log-likelihood, in nats, of how long every interval between two events took and of what ended it: by these
         intensities `[L, B, N - 1]`, by intensities that are always 1 `[B, N - 1]`; and where both ends are known."""
         ...

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from elastic_core.core.layers import precise
+from elastic_core.core.layers import in_full_precision
 
 PIECE = 2_048  # vectors that are composed together: what is kept of a softmax over words does not grow with the catalogue
 
@@ -24,23 +24,23 @@ TEMPERATURE = 0.7
 START = 2.0  # nats: the standard deviation of fresh logits; with much less all words are alike, and a soft code says nothing
 
 
-class Codes(NamedTuple):
+class ItemCodes(NamedTuple):
     """Vectors in words. `shares` is what gradient reaches the codes through; without, a word is its code's alone."""
 
     chosen: Tensor  # [..., b] int64
     shares: Tensor | None  # [..., b, w], each row adds up to 1
     vectors: Tensor  # [..., d] the sum of the words
 
-    def at(self, index: Tensor) -> "Codes":
+    def select_codes(self, index: Tensor) -> "ItemCodes":
         """Those of some vectors: codes of `[M]`, index `[...]`."""
         flat = index.flatten()  # whole rows are moved, there and back
 
         def taken(x: Tensor) -> Tensor:
             return x.index_select(0, flat).unflatten(0, index.shape)
 
-        return Codes(taken(self.chosen), None if self.shares is None else taken(self.shares), taken(self.vectors))
+        return ItemCodes(taken(self.chosen), None if self.shares is None else taken(self.shares), taken(self.vectors))
 
-    def counted(self, words: int) -> Tensor:
+    def codeword_weights(self, words: int) -> Tensor:
         """How much each word counts, `[..., b, w]`."""
         if self.shares is not None:
             return self.shares
@@ -60,10 +60,10 @@ class Codebooks(nn.Module):
         nn.init.normal_(self.words, std=word_scale)
         self.similarity = nn.Parameter(torch.eye(width) * (START * TEMPERATURE / (given * word_scale * width**0.5)))
 
-    def forward(self, x: Tensor) -> Codes:
-        return encode(x, self.words, self.similarity, self.soft)
+    def forward(self, x: Tensor) -> ItemCodes:
+        return encode_vectors(x, self.words, self.similarity, self.soft)
 
-    def compose(self, x: Tensor) -> Tensor:
+    def sum_codewords(self, x: Tensor) -> Tensor:
         """The sums of words alone, `[M, d]`, piece by piece; the way back finds the words anew."""
         if not torch.is_grad_enabled():
             return torch.cat([self(piece).vectors for piece in x.split(PIECE)])
@@ -71,8 +71,8 @@ class Codebooks(nn.Module):
         return torch.cat([again(piece) for piece in x.split(PIECE)])
 
 
-@precise
-def encode(x: Tensor, words: Tensor, similarity: Tensor, soft: bool) -> Codes:
+@in_full_precision
+def encode_vectors(x: Tensor, words: Tensor, similarity: Tensor, soft: bool) -> ItemCodes:
     """x `[..., d]` in words `[b, w, d]`; similarity `[d, d]`."""
     keys = words @ similarity.T / TEMPERATURE
     rest, total, chosen, shares = x, torch.zeros_like(x), [], []
@@ -88,4 +88,4 @@ def encode(x: Tensor, words: Tensor, similarity: Tensor, soft: bool) -> Codes:
         word = share @ book if soft or learning else book[code]
         rest, total = rest - word, total + word
         chosen.append(code)
-    return Codes(torch.stack(chosen, -1), torch.stack(shares, -2) if shares else None, total)
+    return ItemCodes(torch.stack(chosen, -1), torch.stack(shares, -2) if shares else None, total)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 
-def distinct(items: Tensor, most: int) -> tuple[Tensor, Tensor]:
+def distinct_items(items: Tensor, most: int) -> tuple[Tensor, Tensor]:
     """Items `[...]`, all below `most` → the different ones `[U]`, and which of them each is, `[...]`.
 
     Only a processor is asked how many there are; it would hold up any other device, which is given every item there can be, or,

@@ -39,7 +39,7 @@ CHANNELS = 8  # width of g, of which the paper says nothing
 RARE, ALL = "the rarest, or none", "all"
 
 
-class Clock(NamedTuple):
+class EventClock(NamedTuple):
     """Kinds of events and the time between them, in usual intervals; 1 where an interval is not known."""
 
     marks: Tensor  # [B, N, E] 0 on padding
@@ -47,12 +47,12 @@ class Clock(NamedTuple):
     until: Tensor  # [B, N] until the event after
     ended: Tensor  # [B, N] True where the event after is known too
 
-    def left(self, real: Tensor | None) -> "Clock":
+    def left_aligned(self, real: Tensor | None) -> "EventClock":
         """Turned as `left_align` turns the events."""
         if real is None:
             return self
         times = left_align(torch.stack([self.since, self.until, self.ended.to(self.since)], -1), real)
-        return Clock(left_align(self.marks, real), times[..., 0], times[..., 1], times[..., 2] > 0)
+        return EventClock(left_align(self.marks, real), times[..., 0], times[..., 1], times[..., 2] > 0)
 
 
 class Intensity(nn.Module):
@@ -81,29 +81,29 @@ class Intensity(nn.Module):
 
     def forward(self, h: Tensor, since: Tensor) -> Tensor:
         """States `[..., d]` and the time since `[...]` → λ `[..., E]`."""
-        return self._at(self._driven(h), since)
+        return self._decay_to(self._excitation(h), since)
 
-    def surprise(self, h: Tensor, took: Tensor, marks: Tensor) -> Tensor:
+    def interval_surprise(self, h: Tensor, took: Tensor, marks: Tensor) -> Tensor:
         """CTReg of intervals `[...]`: states they began with `[..., d]`, how long they took, what ended them `[..., E]`."""
-        driven = self._driven(h)
-        event = (self._at(driven, took) * marks).sum(-1)
-        inside = self._at(driven.unsqueeze(-3), took.unsqueeze(-1) * self.nodes)  # [..., nodes, E]
+        driven = self._excitation(h)
+        event = (self._decay_to(driven, took) * marks).sum(-1)
+        inside = self._decay_to(driven.unsqueeze(-3), took.unsqueeze(-1) * self.nodes)  # [..., nodes, E]
         return took * (inside.mean(-1) @ self.weights.to(inside.dtype)) - event.clamp_min(LEAST).log()
 
-    def of_marks(self, h: Tensor, since: Tensor, clock: Clock) -> Tensor:
+    def own_intensities(self, h: Tensor, since: Tensor, clock: EventClock) -> Tensor:
         """The intensity of every event's own mark, in its own state: h `[B, N, d]` → `[B, N]`."""
         return (self(h, since) * clock.marks).sum(-1)
 
-    def in_states(self, h: Tensor, clock: Clock) -> Tensor:
+    def later_intensities(self, h: Tensor, clock: EventClock) -> Tensor:
         """The intensity of j's mark in the state at i, λ(t | H_t, v_k), `since` the event before i: h `[B, n, d]` of the last n
         events → `[B, n, N]`."""
         return self(h, clock.since[:, -h.shape[1] :]) @ clock.marks.transpose(-1, -2)
 
-    def _driven(self, h: Tensor) -> Tensor:
+    def _excitation(self, h: Tensor) -> Tensor:
         driven: Tensor = self.endogenous(h).unflatten(-1, self.outer.shape)
         return driven.to(self.outer.dtype)  # under autocast too: logarithms follow
 
-    def _at(self, driven: Tensor, since: Tensor) -> Tensor:
+    def _decay_to(self, driven: Tensor, since: Tensor) -> Tensor:
         g = (driven + since[..., None, None] * self.exogenous).sigmoid()
         scale = self.log_scale.exp()
         return scale * functional.softplus(((g * self.outer).sum(-1) + self.base) / scale)
@@ -147,41 +147,41 @@ class Modulated(Recommender):
     @torch.no_grad()
     def calibrate(self, batch: Batch, rate: float = 1.0) -> None:
         """Learns what a usual interval is."""
-        after, ended = self._intervals(batch)
+        after, ended = self._log_intervals(batch)
         if ended.any():
             self.mean_interval += rate * (after[ended].mean() - self.mean_interval)
 
     def auxiliary_weights(self) -> dict[str, float]:
         return {"ctreg": self.config.ctreg_weight} if self.config.ctreg_weight else {}
 
-    def kept_by_intensities(self, times: int = 1) -> int:
+    def saved_by_intensities(self, times: int = 1) -> int:
         """Numbers of an event that intensities keep for the backward pass, which are asked `times` times, and for CTReg."""
         asked = times + (NODES + 1 if self.config.ctreg_weight else 0)
         return self.marks.shape[1] * (2 * CHANNELS + 8) * asked
 
     def mark_names(self, catalog: Catalog) -> list[str]:
-        """`Modulates`."""
+        """`ModulatedModel`."""
         return named_marks(catalog)[0]
 
-    def said(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
+    def intensity_states(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
         """Every set of intensities, and what the histories say to it after every event `[B, N, d]`; none, if a host has none."""
         return []
 
-    def intensities(self, batch: Batch) -> Tensor | None:
-        """`Modulates`."""
-        since = self._clock(batch).since
-        found = [intensity(h, since) * batch.real.unsqueeze(-1) for intensity, h in self.said(batch)]
+    def mark_intensities(self, batch: Batch) -> Tensor | None:
+        """`ModulatedModel`."""
+        since = self._event_clock(batch).since
+        found = [intensity(h, since) * batch.real.unsqueeze(-1) for intensity, h in self.intensity_states(batch)]
         return torch.stack(found) if found else None
 
-    def surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
-        """`Modulates`."""
-        clock = self._clock(batch)
-        found = [_intervals_of(intensity, h, clock) for intensity, h in self.said(batch)]
+    def interval_surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
+        """`ModulatedModel`."""
+        clock = self._event_clock(batch)
+        found = [_intervals_of(intensity, h, clock) for intensity, h in self.intensity_states(batch)]
         return (torch.stack(found), clock.until[:, :-1], clock.ended[:, :-1]) if found else None
 
     # --- for the models themselves -----------------------------------------------------------------------------------
 
-    def _intervals(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _log_intervals(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """From every event to the one after it, on the logarithmic scale: `[B, N - 1]`, and where both are there."""
         ended = batch.real[:, :-1] & batch.real[:, 1:]
         if batch.times is None:
@@ -189,29 +189,29 @@ class Modulated(Recommender):
         seconds = (batch.times[:, 1:] - batch.times[:, :-1]).clamp_min(0)  # whole numbers: nothing is lost before the logarithm
         return (seconds.to(self.mean_interval.dtype) / TIME_UNIT).log1p(), ended
 
-    def _clock(self, batch: Batch) -> Clock:
-        after, ended = self._intervals(batch)
+    def _event_clock(self, batch: Batch) -> EventClock:
+        after, ended = self._log_intervals(batch)
         after = torch.where(ended, after / self.mean_interval.clamp_min(LEAST_USUAL), 1.0)
         edge = after.new_ones(len(after), 1)
         ended = functional.pad(ended, (0, 1))
-        return Clock(self.marks[batch.items], torch.cat([edge, after], 1), torch.cat([after, edge], 1), ended)
+        return EventClock(self.marks[batch.items], torch.cat([edge, after], 1), torch.cat([after, edge], 1), ended)
 
-    def _explains(self, batch: Batch) -> bool:
+    def _needs_ctreg(self, batch: Batch) -> bool:
         """Whether CTReg is asked of a batch: it is learned from, and there are times."""
         return batch.targets is not None and batch.times is not None and self.config.ctreg_weight > 0
 
-    def _surprise(self, intensity: Intensity, h: Tensor, clock: Clock) -> Tensor:
+    def _ctreg(self, intensity: Intensity, h: Tensor, clock: EventClock) -> Tensor:
         """CTReg, the mean over intervals, from what histories say after every event, h `[B, N, d]`."""
         began = clock.ended[:, :-1]  # picked out, a device would have to be asked how many
         return _intervals_of(intensity, h, clock).where(began, 0.0).sum() / began.sum().clamp_min(1)
 
-    def _summed(self, batch: Batch, surprise: Tensor | None) -> dict[str, Tensor]:
+    def _scale_ctreg(self, batch: Batch, surprise: Tensor | None) -> dict[str, Tensor]:
         """CTReg as a batch's share of it: a batch counts as its targets do."""
         if surprise is None or batch.targets is None:
             return {}
         return {"ctreg": surprise * len(batch.places.items)}
 
 
-def _intervals_of(intensity: Intensity, h: Tensor, clock: Clock) -> Tensor:
+def _intervals_of(intensity: Intensity, h: Tensor, clock: EventClock) -> Tensor:
     """CTReg of every interval, `[B, N - 1]`, from what histories say after every event, h `[B, N, d]`."""
-    return intensity.surprise(h[:, :-1], clock.until[:, :-1], clock.marks[:, 1:])
+    return intensity.interval_surprise(h[:, :-1], clock.until[:, :-1], clock.marks[:, 1:])

@@ -5,23 +5,23 @@ from abc import abstractmethod
 from torch import Tensor
 
 from elastic_core.core.stream import Kept, Stream
-from elastic_core.models import Batch, Streams
+from elastic_core.models import Batch, StreamingModel
 
 
-class Stepwise(Streams):
+class Stepwise(StreamingModel):
     """A causal model without positions that says in `advance` how it reads on from what it kept."""
 
     causal = True
     streams = True
 
     @abstractmethod
-    def advance(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
+    def read_on(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
         """Reads `items [B, n]`, after what was `kept`: the state `[B, d]` after the last of them, and what is to be kept.
 
         Before the first event nothing is kept (None); then alone may rows be left-padded, and `real` says where events are."""
 
     def last_state(self, batch: Batch) -> Tensor:
-        return self.advance(batch.items, batch.mask, None)[0]
+        return self.read_on(batch.items, batch.mask, None)[0]
 
     def open_stream(self, room: int) -> "StepStream":
         return StepStream(self, room)
@@ -30,11 +30,11 @@ class Stepwise(Streams):
 class StepStream(Stream):
     """States that equal one pass over everything, event by event, without limit: nothing here counts from an end."""
 
-    def _start(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
-        state, parts = self.model.advance(history, history > 0, None)
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+        state, parts = self.model.read_on(history, history > 0, None)
         return state, {str(i): part for i, part in enumerate(parts)}
 
-    def _next(self, items: Tensor) -> Tensor:
-        state, parts = self.model.advance(items.unsqueeze(1), None, list(self.kept.values()))
+    def _read_event(self, items: Tensor) -> Tensor:
+        state, parts = self.model.read_on(items.unsqueeze(1), None, list(self.kept.values()))
         self.kept = dict(zip(self.kept, parts, strict=True))
         return state

@@ -147,12 +147,12 @@ def split_table(data: Dataset, user: int) -> pd.DataFrame:
     """One person's events in order, the latest `MOST_EVENTS`: number, item, title, genres, day, and which split each is in.
 
     `person` and `id` (their number here, their id in the data) and `item` (its id) make it a table that can be joined."""
-    items = data.histories.of(user)
+    items = data.histories.user_items(user)
     start = max(0, len(items) - MOST_EVENTS)
     numbers = np.arange(start, len(items))
-    valid, test = (int(data.ends(part)[user] - data.histories.offsets[user]) for part in ("valid", "test"))
+    valid, test = (int(data.split_ends(part)[user] - data.histories.offsets[user]) for part in ("valid", "test"))
     split = ["train"] * valid + ["validation"] * (test - valid) + ["test"] * (len(items) - test)
-    frame = pd.DataFrame({"event": numbers + 1, "split": split[start:], "title": data.catalog.called(items[start:])})
+    frame = pd.DataFrame({"event": numbers + 1, "split": split[start:], "title": data.catalog.titles_of(items[start:])})
     if data.catalog.genres is not None:
         frame["genres"] = [", ".join(data.catalog.genres[int(i)]) for i in items[start:]]
     if data.has_times:
@@ -185,10 +185,10 @@ def interest_blocks(data: Dataset, most: int = 16_000) -> pd.DataFrame:
 
 def interest_path(data: Dataset, user: int) -> pd.DataFrame:
     """One person's events with the interest that truly moved each (or noise): event, interest, title."""
-    truth, events = _known_truth(data), data.histories.of(user)
+    truth, events = _known_truth(data), data.histories.user_items(user)
     moved = truth.event_interest[data.histories.offsets[user] :][: len(events)]
     names = [truth.interests[i] if i >= 0 else "noise" for i in moved]
-    return pd.DataFrame({"event": np.arange(1, len(events) + 1), "interest": names, "title": data.catalog.called(events)})
+    return pd.DataFrame({"event": np.arange(1, len(events) + 1), "interest": names, "title": data.catalog.titles_of(events)})
 
 
 def measured_truth(data: Dataset) -> dict[str, float]:
@@ -214,7 +214,7 @@ def remembered_by_runs(runs: Iterable[Run], data: Dataset, chosen: str = "") -> 
     for run in sorted(runs, key=lambda run: (system_of(run.name), run.config.train.seed)):
         system = planned.get(run.name)
         is_drawn = system is None or not is_variant(system) or system == planned.get(chosen)
-        if is_drawn and run.finished and (run.last("start") or {}).get("data_hash") == data.hash:
+        if is_drawn and run.finished and (run.last_event("start") or {}).get("data_hash") == data.hash:
             systems.setdefault(system_of(run.name), []).append(run)
     return remembered_by_systems(systems, data)
 

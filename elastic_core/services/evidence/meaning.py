@@ -35,7 +35,7 @@ from elastic_core.results.systems import DataSet, is_variant, system_label
 from elastic_core.runs import Run, run_folder
 from elastic_core.services import public
 from elastic_core.services.evidence.fingerprints import weights_fingerprint
-from elastic_core.text import minus
+from elastic_core.text import true_minus
 
 NONE = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
 # The model and every one in which the claim is broken, as the columns call them.
@@ -210,7 +210,7 @@ def _make_finding(
     """Over trainings by Student's t, and `wide` more for people. Surely below `small` is none; one training claims nothing."""
     mean, runs = statistics.fmean(ahead), tuple(row.run for row in rows)
     if len(ahead) < 2:
-        once = minus(f"{where}: {start}: {mean:+.3f} {beyond}; {TRAINED_ONCE}.")
+        once = true_minus(f"{where}: {start}: {mean:+.3f} {beyond}; {TRAINED_ONCE}.")
         return Finding("not known", once, TRAINED_ONCE, group.key, where, group.kind, "", runs, mean, n=n)
     half = half_width_of_mean(ahead) + wide
     low, high = mean - half, mean + half
@@ -218,7 +218,7 @@ def _make_finding(
     numbers = f"{mean:+.3f} {beyond} (95% {low:+.3f} to {high:+.3f}, {len(ahead)} trainings)"
     why = TOO_CLOSE if answer == "not known" else ""
     return Finding(
-        answer, minus(f"{where}: {start}: {numbers}."), why, group.key, where, group.kind, "", runs, mean, low, high, n
+        answer, true_minus(f"{where}: {start}: {numbers}."), why, group.key, where, group.kind, "", runs, mean, low, high, n
     )  # fmt: skip
 
 

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from elastic_core.core.candidates import Candidates
 from elastic_core.core.contract import Edit, Retrieved
-from elastic_core.core.evaluate import Ranks, expected, rank
+from elastic_core.core.evaluate import Ranks, expected_metrics, rank_targets
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.memory.routing import Routing
-from elastic_core.models import Recommender, memory_of
+from elastic_core.memory.routing import RoutedUsers
+from elastic_core.models import Recommender, as_retrieving_model
 from elastic_core.results.baselines import usual_protocol
 from elastic_core.results.compare import side_of_zero
 from elastic_core.results.statistics import interval_over_users, sign_flip_test
@@ -37,7 +37,7 @@ class EvaluationContext(NamedTuple):
 
     model: Recommender
     dataset: Dataset
-    traffic: Routing
+    traffic: RoutedUsers
 
 
 def edit_first_layer(edit: Edit) -> Edit:
@@ -54,7 +54,9 @@ def drop_rank(ranks: np.ndarray) -> Edit:
         if k < 2:
             raise InputError("with k = 1 a history is read through one expert: without it there is nothing left to read through")
         places = torch.arange(k - 1).expand(len(ranks), -1)
-        return retrieved.keep(places + (places >= torch.from_numpy(ranks)[:, None]))  # 0 … k-1 without `ranks`, row by row
+        return retrieved.select_ranks(
+            places + (places >= torch.from_numpy(ranks)[:, None])
+        )  # 0 … k-1 without `ranks`, row by row
 
     return edit_first_layer(edit)
 
@@ -68,13 +70,13 @@ def replace_expert(retrieved: Retrieved, rows: Tensor, ranks: Tensor | int, expe
     return retrieved._replace(interests=interests, experts=numbers)
 
 
-def retrieving_users(traffic: Routing, expert: int, most: int | None = None) -> np.ndarray:
+def retrieving_users(traffic: RoutedUsers, expert: int, most: int | None = None) -> np.ndarray:
     """Return who retrieves an expert. `most`: no more than so many of them, drawn at random."""
     users = np.flatnonzero((traffic.experts == expert).any(1))
     return users if most is None else users[sample_indices(len(users), most, seed=expert)]
 
 
-def ranks_of(traffic: Routing, expert: int, users: np.ndarray) -> np.ndarray:
+def ranks_of(traffic: RoutedUsers, expert: int, users: np.ndarray) -> np.ndarray:
     """Return at which rank (from 0) users retrieve an expert."""
     return (traffic.experts[users] == expert).argmax(1)
 
@@ -92,13 +94,13 @@ def rank_edited(of: EvaluationContext, users: np.ndarray, make: Make | None = No
     for rows, batch in read_batches(of.model, of.dataset, users):
         batch_users = users[rows]
         states = of.model.last_state(batch, edit=make(batch_users)) if make else of.model.last_state(batch)  # type: ignore[call-arg]
-        scores, allowed = of.model.scorer()(states).float(), candidates.mask(protocol, batch_users)
-        ranked.append(rank(scores, torch.from_numpy(candidates.targets[batch_users].astype(np.int64)), allowed))
+        scores, allowed = of.model.scorer()(states).float(), candidates.candidate_mask(protocol, batch_users)
+        ranked.append(rank_targets(scores, torch.from_numpy(candidates.targets[batch_users].astype(np.int64)), allowed))
         tops.append(scores.masked_fill(~allowed, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy())
     if not ranked:
         return pd.DataFrame(columns=[*range(TOP), "rank", "ndcg"], dtype=float)
-    ranks = Ranks.join(ranked)
-    return pd.DataFrame(np.concatenate(tops), users).assign(rank=ranks.places, ndcg=expected(ranks)[METRIC])
+    ranks = Ranks.concatenate(ranked)
+    return pd.DataFrame(np.concatenate(tops), users).assign(rank=ranks.places, ndcg=expected_metrics(ranks)[METRIC])
 
 
 def top_ten(people: pd.DataFrame) -> np.ndarray:
@@ -127,7 +129,7 @@ def remove_from_few(of: EvaluationContext, expert: int) -> pd.DataFrame:
 def swap_expert(of: EvaluationContext, expert: int, other: int, before: pd.DataFrame) -> pd.DataFrame:
     """Judge with `other` in its place, for those who do not retrieve that one anyway; as `remove_expert`."""
     free = before[~(of.traffic.experts[before.index] == other).any(1)]
-    value = memory_of(of.model).experts_at(torch.tensor(other))
+    value = as_retrieving_model(of.model).select_experts(torch.tensor(other))
 
     def make(users: np.ndarray) -> Edit:
         ranks = torch.from_numpy(ranks_of(of.traffic, expert, users))
@@ -170,7 +172,7 @@ def effect_verdict(row: Mapping[Hashable, Any]) -> str:
 # --- beside which changes it stands ------------------------------------------------------------------------------------
 
 
-def equally_busy_experts(traffic: Routing, expert: int) -> list[int]:
+def equally_busy_experts(traffic: RoutedUsers, expert: int) -> list[int]:
     """Draw other experts about as busy as this one at random: of the group of 20 that the used ones form in order of load.
     A group has the same ones drawn for all who are in it, so that what was measured of them serves again."""
     used = np.flatnonzero(traffic.load)
@@ -203,7 +205,7 @@ def measure_effects(of: EvaluationContext, expert: int, other: int) -> pd.DataFr
     return pd.DataFrame(rows)
 
 
-def draw_used_expert(traffic: Routing, expert: int, seed: int = 0, apart: bool = False) -> int:
+def draw_used_expert(traffic: RoutedUsers, expert: int, seed: int = 0, apart: bool = False) -> int:
     """Draw another expert that somebody retrieves, the same for the same seed; the expert itself if there is no other. `apart`:
     one that nobody retrieves together with it, where there is one."""
     used = np.setdiff1d(np.flatnonzero(traffic.load), expert)

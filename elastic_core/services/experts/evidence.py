@@ -187,7 +187,7 @@ def check_names(names: Mapping[int, ExpertName], dataset: Dataset, experts: np.n
     tested = np.flatnonzero(~learning_half(len(experts)) & (genre_of[experts] >= 0).any(1))
     if not len(tested):
         return None
-    ends, histories = dataset.ends("test"), dataset.histories
+    ends, histories = dataset.split_ends("test"), dataset.histories
     next_genres = np.stack([holds[histories.items[ends[user] : histories.offsets[user + 1]]].mean(0) for user in tested])
 
     def share(genre_of: np.ndarray) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.models import tracing
+from elastic_core.models import as_tracing_model
 from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person.recommend import batch_of
@@ -52,7 +52,7 @@ def example_users(of: EvaluationContext, survey: Survey, expert: int) -> pd.Data
     chosen = {name: group.head(EACH) for name, group in groups.items()}
     chosen["random"] = retrieved.iloc[sample_indices(len(retrieved), EACH + 1, seed=expert)]
     frame = pd.concat(chosen, names=["group", "user"]).reset_index()
-    frame["events"] = of.dataset.readable()[frame["user"]]
+    frame["events"] = of.dataset.readable_lengths()[frame["user"]]
     frame["even"] = 1 / np.minimum(frame["events"], of.model.length)
     read = _most_read_items(of, frame)
     frame["items"] = [tuple(shares.index.tolist()) for shares in read]
@@ -66,7 +66,7 @@ def _most_read_items(of: EvaluationContext, ranked: pd.DataFrame) -> list[pd.Ser
     """Return, of each history, the items (index) that the expert gives most weight (first layer, mean over heads), and how much;
     one met twice counts together. Where it gives none, the most recent."""
     batch = batch_of(of.model, of.dataset, ranked["user"].to_numpy())
-    taken, read = tracing(of.model).trace(batch).taken.numpy() if of.model.traces else None, []
+    taken, read = as_tracing_model(of.model).trace_reading(batch).slot_weights.numpy() if of.model.traces else None, []
     for row, (items, rank) in enumerate(zip(batch.items.numpy(), ranked["rank"], strict=True)):
         real = items > 0
         if taken is None or not rank:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from elastic_core.core.dispatch import Dispatcher, TwoWayDispatcher
 from elastic_core.data.item_features import trait_table
-from elastic_core.models import memory_of, tracing
+from elastic_core.models import as_retrieving_model, as_tracing_model
 from elastic_core.services.experts.ablation import EvaluationContext, drop_rank, ranks_of, retrieving_users
 from elastic_core.services.person.recommend import read_batches
 from elastic_core.services.person.user_lookup import sample_indices
@@ -49,7 +49,7 @@ def measure_pushes(of: EvaluationContext, expert: int) -> PushedItems:
     people, used = len(retrieving_users(of.traffic, expert)), np.setdiff1d(np.flatnonzero(of.traffic.load), expert)
     drawn = used[sample_indices(len(used), CONTROLS, seed=expert)]
     items = np.arange(1, of.model.n_items + 1)
-    table = pd.DataFrame({"item": items, "title": of.dataset.catalog.called(items)})
+    table = pd.DataFrame({"item": items, "title": of.dataset.catalog.titles_of(items)})
     direct = _direct_scores(of, expert, np.append(drawn, expert))
     if direct is not None:
         table["direct"] = direct[-1].astype(float)
@@ -80,15 +80,15 @@ def _direct_scores(of: EvaluationContext, expert: int, chosen_experts: np.ndarra
     """Return relative scores of all items `[E, n_items]` by each of the experts `asked`: what it stands for where a loss asks for
     that, or the straight road of its vector through the layers, as weighed by who retrieves `expert`; None where there is
     neither."""
-    model, memory, experts = of.model, memory_of(of.model), torch.from_numpy(chosen_experts)
-    if (own := memory.stands_for(experts)) is not None:
+    model, memory, experts = of.model, as_retrieving_model(of.model), torch.from_numpy(chosen_experts)
+    if (own := memory.item_log_probabilities(experts)) is not None:
         return (own[:, 1:] - own[:, 1:].mean(1, keepdim=True)).numpy()
     layers = [layer for layer in model.layers if isinstance(layer, Dispatcher)]  # type: ignore[union-attr]
     if model.config.memory == "per-layer":  # type: ignore[attr-defined]
         layers = layers[:1]  # the first memory's experts enter no other
     if not layers:
         return None
-    values = memory.experts_at(experts)
+    values = memory.select_experts(experts)
     state = torch.zeros_like(values)
     for layer, weights in zip(layers, _slot_weights(of, expert, layers), strict=True):
         p = layer.interest_norm(values) if isinstance(layer, TwoWayDispatcher) else values
@@ -106,7 +106,7 @@ def _slot_weights(of: EvaluationContext, expert: int, layers: list[Dispatcher]) 
         return [torch.ones(layer.heads) for layer in layers]
     sums = [torch.zeros(layer.heads) for layer in layers]
     for rows, batch in read_batches(of.model, of.dataset, users):
-        trace = tracing(of.model).trace(batch)
+        trace = as_tracing_model(of.model).trace_reading(batch)
         here, ranks = torch.arange(len(rows)), torch.from_numpy(ranks_of(of.traffic, expert, users[rows]))
         gates = trace.retrieved[0].gates[here, ranks].unsqueeze(-1)
         for layer, slots, total in zip(layers, trace.slots, sums, strict=False):
@@ -131,7 +131,7 @@ def rank_by_expert(of: EvaluationContext, expert: int) -> OwnRanking:
     direct = _direct_scores(of, expert, np.array([expert]))
     if direct is None:
         return OwnRanking()
-    titles = tuple(of.dataset.catalog.called(np.argsort(-direct[0], kind="stable")[:3] + 1))
+    titles = tuple(of.dataset.catalog.titles_of(np.argsort(-direct[0], kind="stable")[:3] + 1))
     return OwnRanking(titles, *(preferred_genre(of, expert) or ()))
 
 
@@ -139,9 +139,9 @@ def rank_by_expert(of: EvaluationContext, expert: int) -> OwnRanking:
 def preferred_genre(of: EvaluationContext, expert: int) -> tuple[str, float, float] | None:
     """Return genre, times and chance of an expert's own item distribution, as in `OwnRanking`; None without genres or
     distributions."""
-    (genres, holds), memory, rng = trait_table(of.dataset.catalog), memory_of(of.model), np.random.default_rng(expert)
+    (genres, holds), memory, rng = trait_table(of.dataset.catalog), as_retrieving_model(of.model), np.random.default_rng(expert)
     among = np.sort(rng.permutation(memory.n_experts)[:COMPARED])
-    own = memory.stands_for(torch.from_numpy(np.append(among, expert)))
+    own = memory.item_log_probabilities(torch.from_numpy(np.append(among, expert)))
     if own is None or not genres:
         return None
     chances = own[:, 1:].exp().numpy()

@@ -19,7 +19,7 @@ import torch
 from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.data.item_features import trait_table
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, memory_of
+from elastic_core.models import Recommender, as_retrieving_model
 from elastic_core.services.experts import ablation, overview
 from elastic_core.services.experts.ablation import EvaluationContext
 
@@ -37,7 +37,7 @@ def turn_ranks(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edi
     place and the gate of the row's weakest first."""
     rows = torch.from_numpy(np.flatnonzero(lent != NOBODY))
     experts = torch.from_numpy(lent)[rows]
-    values = memory_of(model).experts_at(experts).detach()
+    values = as_retrieving_model(model).select_experts(experts).detach()
 
     def edit(retrieved: Retrieved) -> Retrieved:
         turned = torch.from_numpy(factors).to(retrieved.gates)
@@ -55,7 +55,7 @@ def expert_genres(of: EvaluationContext, survey: overview.Survey | None = None) 
     if not genres:
         raise InputError("these data have no genres, so nobody can say what an expert stands for")
     n_experts = len(of.traffic.load)
-    own = memory_of(of.model).stands_for(torch.arange(n_experts))
+    own = as_retrieving_model(of.model).item_log_probabilities(torch.arange(n_experts))
     if own is None:
         tops = (survey or overview.survey_experts(of)).of_people.tops
         tops = tops[tops["low"] > 1]

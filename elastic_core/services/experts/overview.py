@@ -15,10 +15,10 @@ from elastic_core.data.item_features import trait_table
 from elastic_core.data.synthetic import NOISE
 from elastic_core.errors import InputError
 from elastic_core.memory.recovery import event_truth
-from elastic_core.memory.routing import Routing, check_expert_count, load_status, random_load_limits
+from elastic_core.memory.routing import RoutedUsers, check_expert_count, load_status, random_load_limits
 from elastic_core.memory.routing_metrics import mean_shares
 from elastic_core.memory.user_experts import expert_grid
-from elastic_core.models import Recommender, memory_of, tracing
+from elastic_core.models import Recommender, as_retrieving_model, as_tracing_model
 from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.evidence import Evidence, ExpertName, Label, name_experts
 from elastic_core.services.person.attribution import can_attribute
@@ -31,7 +31,7 @@ SHUFFLES = 5
 class Survey:
     """What a population's retrievals and readings say about every expert. U people, k each, √K sub-keys."""
 
-    traffic: Routing
+    traffic: RoutedUsers
     halves: np.ndarray  # float32 [U, 2, √K] sub-key scores
     bars: np.ndarray  # float32 [U, 2] score of the k-th expert and of the one after it
     votes: np.ndarray | None  # float32 [U, K] every expert's score where events vote; None where it is the sum of its halves
@@ -109,18 +109,18 @@ def survey_experts(of: EvaluationContext) -> Survey:
     halves, bars, shares, reads, votes = [], [], [], [], []
     met = np.zeros((size, len(truth.interests)), np.int64) if truth else None
     for users, batch in read_batches(model, dataset, np.arange(dataset.histories.n_users)):
-        found, most = memory_of(model).retrieve(batch), min(k + 1, size)
+        found, most = as_retrieving_model(model).retrieve(batch), min(k + 1, size)
         halves.append(found.halves.float().numpy())
-        bars.append(found.every.topk(most).values[:, [k - 1, most - 1]].float().numpy())
+        bars.append(found.all_scores.topk(most).values[:, [k - 1, most - 1]].float().numpy())
         if found.ballots is not None:
-            votes.append(found.every.float().numpy())
+            votes.append(found.all_scores.float().numpy())
         shares.append(mean_shares(batch.items.numpy(), holds))
         if model.traces:
-            weights = tracing(model).taken(batch, found)
+            weights = as_tracing_model(model).slot_weights(batch, found)
             even = weights / weights.sum(2, keepdim=True).clamp_min(1e-9)
             reads.append((even @ torch.from_numpy(holds)[batch.items]).numpy())
         if met is not None:
-            interest = event_truth(dataset, users, dataset.ends("test")[users], batch.items.shape[1])
+            interest = event_truth(dataset, users, dataset.split_ends("test")[users], batch.items.shape[1])
             readers, known = found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), interest != NOISE
             np.add.at(met, (readers[known], interest[known]), 1)  # each event to the expert that reads it most
     known_of = np.concatenate(shares)
@@ -177,7 +177,7 @@ def label_expert(found: Survey, expert: int) -> Label | None:
     return found.of_people.label(expert) if found.genres else None
 
 
-def hot_experts(traffic: Routing, user: int) -> pd.DataFrame:
+def hot_experts(traffic: RoutedUsers, user: int) -> pd.DataFrame:
     """Return the experts a person retrieves, best first, and how busy each is.
 
     `share` of people who retrieve it, `load_rank` (1 = busiest), `times` this person's gate over the mean gate of everybody

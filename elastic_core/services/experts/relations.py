@@ -4,16 +4,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.memory.routing import Routing
+from elastic_core.memory.routing import RoutedUsers
 from elastic_core.memory.user_experts import expert_grid
-from elastic_core.models import Recommender, memory_of
+from elastic_core.models import Recommender, as_retrieving_model
 from elastic_core.results.statistics import wilson_interval
 from elastic_core.services.experts.overview import Survey
 
 
 def cosine_table(survey: Survey, model: Recommender, expert: int) -> pd.DataFrame:
     """Compare all experts: expert, row, column, load, status, cosine of its vector with this expert's."""
-    values = memory_of(model).expert_values().detach().float()
+    values = as_retrieving_model(model).expert_values().detach().float()
     vectors = torch.nn.functional.normalize(values, dim=-1).numpy()
     return expert_grid(survey.n_subkeys).assign(
         load=survey.traffic.load, status=survey.status(), cosine=vectors @ vectors[expert]
@@ -39,7 +39,7 @@ def mean_cosine(every: pd.DataFrame, expert: int) -> tuple[float, float]:
     return others.mean(), others.quantile(0.975)
 
 
-def retrieved_together(traffic: Routing, expert: int, top: int = 8) -> pd.DataFrame:
+def retrieved_together(traffic: RoutedUsers, expert: int, top: int = 8) -> pd.DataFrame:
     """Find who is retrieved by the same people: expert, together (people), expected (were the two independent), lift, low, high.
 
     n people retrieve this expert, a share q of everybody the other; expected = n·q and lift = together / expected. The interval

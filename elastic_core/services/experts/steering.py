@@ -17,8 +17,8 @@ import torch
 from elastic_core.core.contract import Edit
 from elastic_core.data import Dataset
 from elastic_core.data.item_features import trait_table
-from elastic_core.memory.routing import Routing
-from elastic_core.models import Met, Recommender, memory_of
+from elastic_core.memory.routing import RoutedUsers
+from elastic_core.models import Recommender, SeenItems, as_retrieving_model
 from elastic_core.services.experts import ablation
 from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.person.edited_history import EditedHistory
@@ -99,8 +99,10 @@ def deal_factors(factors: np.ndarray, draws: int, seed: int) -> list[np.ndarray]
 def score_factors(model: Recommender, history: History, factors: np.ndarray, keep_seen: bool = False) -> torch.Tensor:
     """One history's scores of all items under m turns at once, `factors [m, k]` with as many zeros in every row; -inf for what is
     no candidate: float [m, n_items + 1]."""
-    batch = history.batch(model.length).rows(torch.zeros(len(factors), dtype=torch.long))
-    scores = model.scorer()(memory_of(model).last_state(batch, _turn_edit(factors)), Met.by(batch)).float()
+    batch = history.batch(model.length).select_rows(torch.zeros(len(factors), dtype=torch.long))
+    scores = model.scorer()(
+        as_retrieving_model(model).last_state(batch, _turn_edit(factors)), SeenItems.from_batch(batch)
+    ).float()
     return scores.masked_fill(torch.from_numpy(~candidate_mask(model.n_items + 1, history, keep_seen)), -torch.inf)
 
 
@@ -117,7 +119,7 @@ def median_and_range(values: np.ndarray) -> list[float]:
 # --- everybody whom a turn touches ----------------------------------------------------------------------------------------
 
 
-def everybodys_factors(traffic: Routing, scales: Scales) -> np.ndarray:
+def everybodys_factors(traffic: RoutedUsers, scales: Scales) -> np.ndarray:
     """By which factor every expert counts that people retrieve, float [U, k]; one always counts, the best."""
     factors = np.ones(traffic.experts.shape)
     for expert, factor in scales.items():

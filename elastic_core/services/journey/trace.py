@@ -10,7 +10,7 @@ import torch
 from elastic_core.core.batches import Batch
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, Trace, memory_of, tracing
+from elastic_core.models import Recommender, Trace, as_retrieving_model, as_tracing_model
 from elastic_core.services.person.attention import trace_history
 from elastic_core.services.person.names import item_table, split_year
 from elastic_core.services.person.recommend import History, rank_scores, score_batch, stack_histories
@@ -30,7 +30,7 @@ class HistoryTrace(NamedTuple):
 @torch.inference_mode()
 def trace_moments(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, keep_seen: bool = False) -> HistoryTrace:
     """The same person at many moments: what was retrieved after `event` events, and where the next item stood."""
-    items = dataset.histories.of(user).astype(np.int64)
+    items = dataset.histories.user_items(user).astype(np.int64)
     ends = evenly_spaced(len(items) - 1, most) + 1
     histories = [History(items[:end], int(items[end])) for end in ends]
     batch = stack_histories(histories, model.length)
@@ -43,7 +43,7 @@ def trace_moments(model: Recommender, dataset: Dataset, user: int, most: int = M
     ranks.insert(0, "event", ends)
     if not model.retrieves:
         return HistoryTrace(ranks, pd.DataFrame(columns=["event", "place", "expert", "gate"]))
-    retrieved = memory_of(model).retrieve(batch)
+    retrieved = as_retrieving_model(model).retrieve(batch)
     experts = every_pair(event=ends, place=range(1, retrieved.experts.shape[1] + 1))
     return HistoryTrace(
         ranks, experts.assign(expert=retrieved.experts.numpy().ravel(), gate=retrieved.gates.numpy().ravel().astype(float))
@@ -64,7 +64,7 @@ def span_titles(dataset: Dataset, items: np.ndarray, cells: pd.DataFrame) -> lis
     """A name for each span of events, in order: the event's title, or the first and the last one's."""
     names = []
     for first, last in cells[["first", "last"]].drop_duplicates().itertuples(index=False):
-        begins, ends = (split_year(title)[0] for title in dataset.catalog.called(items[[first - 1, last - 1]]))
+        begins, ends = (split_year(title)[0] for title in dataset.catalog.titles_of(items[[first - 1, last - 1]]))
         names.append(f"event {first}, {begins}" if first == last else f"events {first} to {last}, {begins} … {ends}")
     return names
 
@@ -110,7 +110,7 @@ def read_items(dataset: Dataset, items: np.ndarray, trace: Trace) -> pd.DataFram
     table.insert(2, "expert", np.concatenate([retrieval.experts[0].numpy() for retrieval in trace.retrieved]).repeat(count))
     read = items[table["event"] - 1]
     return table.assign(
-        item=read, title=dataset.catalog.called(read), weight=weights.ravel(), others=others.ravel(), even=1 / count
+        item=read, title=dataset.catalog.titles_of(read), weight=weights.ravel(), others=others.ravel(), even=1 / count
     )
 
 
@@ -198,9 +198,11 @@ def trace_dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, even
         raise InputError(f"of this history 1 to {most} events are read, not {events}")
     ends = range(len(items) - events + 1, len(items) + 1)
     prefixes = stack_histories([History(items[:end]) for end in ends], model.length)
-    trace = tracing(model).trace(Batch(prefixes.items, prefixes.items[-1:].expand(events, -1), padded=prefixes.padded))
+    trace = as_tracing_model(model).trace_reading(
+        Batch(prefixes.items, prefixes.items[-1:].expand(events, -1), padded=prefixes.padded)
+    )
     held, experts = trace.reading[0][-1].mean(0).numpy().astype(float), trace.retrieved[0].experts[0].tolist()
     return Dispatch(
-        dataset.catalog.called(items[-events:]), experts, held[:, -events:], held[:, :-events].sum(1),
+        dataset.catalog.titles_of(items[-events:]), experts, held[:, -events:], held[:, :-events].sum(1),
         trace.slots[-1].mean(1).numpy().astype(float), trace.strength is not None,
     )  # fmt: skip

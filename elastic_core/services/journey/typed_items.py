@@ -44,7 +44,7 @@ def parse_items(dataset: Dataset, text: str) -> TypedItems:
 
 def _find_meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> list[int]:
     """Every item that a line can mean: an exact title or id first, else titles that have all its words."""
-    find = dataset.catalog.find  # 0 for an id that is not there
+    find = dataset.catalog.find_item  # 0 for an id that is not there
     if line.lower().startswith("id:"):
         item = find(line[3:].strip())
         return [item] if item else []

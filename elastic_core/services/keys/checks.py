@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.elastic import Keys, ProductKeys, top_pairs
+from elastic_core.core.elastic import BestKeys, ProductKeys, top_pairs
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.keys.search import Lesson, random_lesson, read_queries
@@ -67,7 +67,7 @@ def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
         block = rows[row : row + step]
         return torch.cat([block.repeat_interleave(n_subkeys, dim=0), columns.repeat(len(block), 1)], dim=-1)
 
-    def by_all() -> Keys:
+    def by_all() -> BestKeys:
         blocks = []
         for row in range(0, n_subkeys, step):
             every = comparable @ written(row).T
@@ -75,7 +75,7 @@ def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
             blocks.append((experts.indices + row * n_subkeys, experts.values))
         indices, scores = (torch.cat(each, dim=-1) for each in zip(*blocks, strict=True))
         best = scores.topk(k, dim=-1)
-        return Keys(indices.gather(-1, best.indices), best.values)
+        return BestKeys(indices.gather(-1, best.indices), best.values)
 
     (fast, product_seconds), (flat, flat_seconds) = _time_call(lambda: top_pairs(twin(queries), k)), _time_call(by_all)
     experts = fast.indices.sort(-1).values
@@ -123,7 +123,7 @@ def people_queries(model: Recommender, dataset: Dataset, first: int, ago: int) -
     others = np.linspace(0, dataset.histories.n_users - 1, min(MANY, dataset.histories.n_users)).astype(np.int64)
     batch = batch_of(model, dataset, np.concatenate([[first], others[others != first]]))
     queries = read_queries(model, batch).clone()
-    queries[0] = read_queries(model, batch.rows(slice(1)), ago)[0]
+    queries[0] = read_queries(model, batch.select_rows(slice(1)), ago)[0]
     return queries
 
 

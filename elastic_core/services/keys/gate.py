@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch, left_pad
 from elastic_core.core.contract import Retrieved
-from elastic_core.core.elastic import InterestMemory, ProductKeys, gate, top_pairs
+from elastic_core.core.elastic import InterestMemory, ProductKeys, gate_weights, top_pairs
 from elastic_core.core.optimizers import Adam
 from elastic_core.core.softmax import full_softmax
 from elastic_core.data import Dataset
@@ -42,7 +42,7 @@ def gradient_table(model: Recommender, dataset: Dataset, user: int) -> pd.DataFr
     kind = kind if kind != "none" else "softmax"
     # the last train event of this person and a few others as the target of everything before it
     users = (user + np.arange(min(PEOPLE, dataset.histories.n_users))) % dataset.histories.n_users
-    last = dataset.ends("train")[users] - 1
+    last = dataset.split_ends("train")[users] - 1
     items = left_pad(dataset.histories, users, last, model.length)
     targets = torch.zeros_like(items)
     targets[:, -1] = torch.from_numpy(dataset.histories.items[last].astype(np.int64))
@@ -61,7 +61,7 @@ def _squared_gradients(model: Recommender, batch: Batch, kind: str) -> list[floa
     for memory in twin.modules():
         if isinstance(memory, InterestMemory):
             memory.kind = kind
-    states = twin(batch).of(batch.places, batch.items.shape[1])
+    states = twin(batch).gather_targets(batch.places, batch.items.shape[1])
     full_softmax(states, batch.places.items, twin.scorer()).backward()
     return [0.0 if each.grad is None else float(each.grad.square().sum()) for each in twin.parameters()]
 
@@ -126,7 +126,7 @@ class _Router(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         pairs = top_pairs(self.keys(x @ self.query), K)
-        return (self.experts[pairs.indices] * gate(pairs.scores, self.kind).unsqueeze(-1)).mean(1)
+        return (self.experts[pairs.indices] * gate_weights(pairs.scores, self.kind).unsqueeze(-1)).mean(1)
 
 
 def train_toy_routers() -> tuple[pd.DataFrame, pd.DataFrame]:

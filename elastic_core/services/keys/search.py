@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from elastic_core.core.batches import Batch
-from elastic_core.core.elastic import InterestMemory, Keys, ProductKeys, gate, top_pairs
+from elastic_core.core.elastic import BestKeys, InterestMemory, ProductKeys, gate_weights, top_pairs
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
-from elastic_core.peers.parts.capabilities import Attends, Quantises
+from elastic_core.peers.parts.capabilities import AttentionModel, QuantisedModel
 from elastic_core.services.person.recommend import batch_of
 from elastic_core.slots.voting import VotingMemory
 
@@ -53,16 +53,16 @@ class Lesson:
         return self.keys(self.query[None])[0]
 
     @cached_property
-    def winners(self) -> Keys:
+    def winners(self) -> BestKeys:
         """The k best, best first, each `[k]`."""
         pairs = top_pairs(self.halves[None], self.k)
-        return Keys(pairs.indices[0], pairs.scores[0])
+        return BestKeys(pairs.indices[0], pairs.scores[0])
 
     @cached_property
     def weights(self) -> Tensor:
         """What each of them counts, `[k]`."""
         scores = self.winners.scores
-        return scores.softmax(-1) if self.kind == VOTE else gate(scores, self.kind)
+        return scores.softmax(-1) if self.kind == VOTE else gate_weights(scores, self.kind)
 
     @cached_property
     def half_scores(self) -> pd.DataFrame:
@@ -97,14 +97,14 @@ class Lesson:
 
 def why_no_search(model: Recommender, dataset: Dataset, user: int) -> str:
     """What a model without keys compares the newest event of a person with, in a sentence."""
-    events = min(int(dataset.readable()[user]), model.length)
-    if isinstance(model, Quantises):
-        books, words = model.codebooks_of()
+    events = min(int(dataset.readable_lengths()[user]), model.length)
+    if isinstance(model, QuantisedModel):
+        books, words = model.codebook_shape()
         return (
             f"It has another search: an item is compared with the {words:,} words of each of {books} codebooks. That is "
             f"{books * words:,} in all, for any number of items."
         )
-    if isinstance(model, Attends):
+    if isinstance(model, AttentionModel):
         return f"It looks nothing up: it weighs each of the {events:,} events of person {user + 1} that it reads."
     return "It looks nothing up."
 
@@ -121,8 +121,10 @@ def lesson_of_user(model: Recommender, dataset: Dataset, user: int, k: int | Non
 def read_queries(model: Recommender, batch: Batch, ago: int = 0) -> Tensor:
     """What the first memory's sub-keys meet, `[B, d]`: a history's query, or where every event asks, that of the one `ago`
     events before the newest."""
-    memory, content, real = first_memory(model), model.events.content(batch.items), batch.real
-    return memory.norm(memory.asked(content[:, [-1 - ago]], None) if has_votes(model) else memory.asked(content, real))
+    memory, content, real = first_memory(model), model.events.embed_items(batch.items), batch.real
+    return memory.norm(
+        memory.event_queries(content[:, [-1 - ago]], None) if has_votes(model) else memory.event_queries(content, real)
+    )
 
 
 def experts_wanted(model: Recommender) -> int:

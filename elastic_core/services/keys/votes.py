@@ -53,7 +53,7 @@ class VoteTally(NamedTuple):
 def tally_votes(model: Recommender, dataset: Dataset, user: int) -> VoteTally:
     """A person's, looking at their newest event."""
     items = user_history(dataset, user).items
-    seen = pd.DataFrame({"event": range(1, len(items) + 1), "title": dataset.catalog.called(items)})
+    seen = pd.DataFrame({"event": range(1, len(items) + 1), "title": dataset.catalog.titles_of(items)})
     seen = seen.iloc[::-1].head(model.length).reset_index(drop=True)
     return VoteTally(retrieve_by_vote(model, dataset, user), seen, item_words(dataset))
 

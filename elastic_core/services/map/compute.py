@@ -20,7 +20,7 @@ import numpy as np
 
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import check_expert_count
-from elastic_core.models import memory_of, model_class
+from elastic_core.models import as_retrieving_model, model_class
 from elastic_core.runs import Run, list_runs
 from elastic_core.services.map import layouts
 from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, MAPS, NEIGHBOURS, Settings, Store
@@ -93,7 +93,7 @@ def values_of(run: Run) -> np.ndarray:
     if model is None or not model.retrieves:
         raise InputError(f"{run.name} has no interest memory")
     check_expert_count(model)
-    return np.asarray(memory_of(model).expert_values().detach().numpy(), dtype=np.float32)
+    return np.asarray(as_retrieving_model(model).expert_values().detach().numpy(), dtype=np.float32)
 
 
 def _print_progress(done: int, of: int, phase: str) -> None:

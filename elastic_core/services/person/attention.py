@@ -7,19 +7,19 @@ import torch
 
 from elastic_core.core.batches import Batch, history_batch
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, Trace, tracing
-from elastic_core.peers.parts.capabilities import Attends
+from elastic_core.models import Recommender, Trace, as_tracing_model
+from elastic_core.peers.parts.capabilities import AttentionModel
 from elastic_core.services.person.recommend import History, stack_histories
 
 
 @torch.inference_mode()
 def trace_history(model: Recommender, items: np.ndarray) -> Trace:
     """What happens inside a model while it reads one history. Raises InputError for models that do not say."""
-    return tracing(model).trace(history_batch(items, model.length))
+    return as_tracing_model(model).trace_reading(history_batch(items, model.length))
 
 
 @torch.inference_mode()
-def last_weights(model: Attends, batch: Batch) -> np.ndarray | None:
+def last_weights(model: AttentionModel, batch: Batch) -> np.ndarray | None:
     """Which part each event has of the weights of the last row, signs left out, mean over heads and layers: `[B, N]`."""
     weights = model.last_weights(batch)
     if weights is None:
@@ -37,7 +37,7 @@ def attention_weights(model: Recommender, history: History) -> np.ndarray | None
     """
     n_read = min(len(history.items), model.length)
     weights = None
-    if isinstance(model, Attends):
+    if isinstance(model, AttentionModel):
         weights = last_weights(model, stack_histories([history], model.length))
     elif model.retrieves:
         with suppress(InputError):

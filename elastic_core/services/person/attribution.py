@@ -18,7 +18,7 @@ from elastic_core.core.candidates import Candidates
 from elastic_core.core.contract import Attribution, Edit, Retrieved
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, Retrieves, can_retrieve
+from elastic_core.models import Recommender, RetrievingModel, can_retrieve
 from elastic_core.services.person.recommend import History, read_batches
 
 SEEN = 0.08  # of a suggestion: what less of it an expert has does not count
@@ -40,9 +40,9 @@ class Reason(NamedTuple):
         return f"{source} ({self.share:.0%}){after}"
 
 
-def can_attribute(model: Retrieves) -> bool:
+def can_attribute(model: RetrievingModel) -> bool:
     """Whether the model's experts can suggest by themselves (for a setting it may still not say so)."""
-    return type(model).attribute is not Retrieves.attribute
+    return type(model).attribute_items is not RetrievingModel.attribute_items
 
 
 @torch.inference_mode()
@@ -51,7 +51,7 @@ def attribute_items(model: Recommender, history: History, items: Sequence[int], 
     if not can_retrieve(model) or not len(history.items) or not len(items):
         return None
     try:
-        return model.attribute(history.batch(model.length), torch.tensor([list(items)]), edit)
+        return model.attribute_items(history.batch(model.length), torch.tensor([list(items)]), edit)
     except InputError:
         return None
 
@@ -118,16 +118,18 @@ def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, sta
     shares_by_batch, losses_by_batch = [], []
     for rows, batch in read_batches(model, dataset, users):
         scores = model.scorer()(model.last_state(batch)).float()
-        top = scores.masked_fill(~candidates.mask(protocol, users[rows]), -torch.inf).argmax(1, keepdim=True)
+        top = scores.masked_fill(~candidates.candidate_mask(protocol, users[rows]), -torch.inf).argmax(1, keepdim=True)
         try:
-            attribution = model.attribute(batch, top)
+            attribution = model.attribute_items(batch, top)
         except InputError:
             return None
         suggestion_share, k = attribution.parts[:, 0], attribution.experts.shape[1]
         if k < 2:
             return None
         remaining = [torch.tensor([at for at in range(k) if at != rank]) for rank in range(k)]
-        less = (model.scorer()(model.last_state(batch, partial(Retrieved.keep, ranks=ranks))).float() for ranks in remaining)
+        less = (
+            model.scorer()(model.last_state(batch, partial(Retrieved.select_ranks, ranks=ranks))).float() for ranks in remaining
+        )
         before, *after = (each[:, 1:].log_softmax(1).gather(1, top - 1) for each in (scores, *less))
         owned = suggestion_share.argmax(1) < k
         shares_by_batch.append(suggestion_share[owned, :k].numpy())

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from elastic_core.data import Catalog, Dataset
-from elastic_core.models import Recommender, memory_of
+from elastic_core.models import Recommender, as_retrieving_model
 from elastic_core.services.edits import Edit, EditedPerson, apply_edits
 from elastic_core.services.person.names import item_table
 from elastic_core.services.person.recommend import (
@@ -62,7 +62,7 @@ def edit_user(dataset: Dataset, user: int, edits: Sequence[Edit], n_events: int 
 
 def edit_items(dataset: Dataset, user: int, edits: Sequence[Edit], n_events: int | None = None) -> EditedPerson:
     """Which events of a person are left after edits, and which were added."""
-    person = apply_edits(dataset.histories.of(user)[: dataset.readable()[user]], edits)
+    person = apply_edits(dataset.histories.user_items(user)[: dataset.readable_lengths()[user]], edits)
     return person if n_events is None else person.until(n_events)
 
 
@@ -73,7 +73,7 @@ def score_edited(model: Recommender, edited: Sequence[EditedHistory]) -> np.ndar
     batch = stack_histories(histories, model.length)
     if not any(scales):
         return score_batch(model, batch).numpy()
-    n_active = (scale_factors(memory_of(model).retrieve(batch), scales) > 0).sum(1)
+    n_active = (scale_factors(as_retrieving_model(model).retrieve(batch), scales) > 0).sum(1)
     scores = np.empty((len(edited), model.n_items + 1), dtype=np.float32)
     for count in n_active.unique():
         rows = torch.nonzero(n_active == count)[:, 0].tolist()

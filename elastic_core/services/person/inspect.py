@@ -26,7 +26,7 @@ def first_genres(dataset: Dataset, user: int) -> list[str]:
     as many items: there for most of this person's own events."""
     listed = dataset.catalog.genres or ()
     if listed and dataset.truth is not None:
-        listed = tuple([listed[i] for i in dataset.histories.of(user)])
+        listed = tuple([listed[i] for i in dataset.histories.user_items(user)])
     return _frequent_users([genres[0] for genres in listed if genres])[:7]
 
 
@@ -62,7 +62,7 @@ def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
     """Items whose title has every word of `text`: item, title, events; the most frequent first."""
     found = find_items_by_title(dataset.catalog, text)
     counts = dataset.all_counts()[found]
-    table = pd.DataFrame({"item": found, "title": dataset.catalog.called(found), "events": counts})
+    table = pd.DataFrame({"item": found, "title": dataset.catalog.titles_of(found), "events": counts})
     return table.sort_values(["events", "item"], ascending=[False, True]).head(top).reset_index(drop=True)
 
 
@@ -79,7 +79,9 @@ def people_with(dataset: Dataset, item: int) -> pd.DataFrame:
     """Everybody whose readable history has this item: user, events, since (events after it); the most recent first."""
     offsets, where = dataset.histories.offsets[:-1], np.flatnonzero(dataset.histories.items == item)
     users = np.searchsorted(offsets, where, side="right") - 1
-    table = pd.DataFrame({"user": users, "events": dataset.readable()[users], "since": dataset.ends("test")[users] - 1 - where})
+    table = pd.DataFrame(
+        {"user": users, "events": dataset.readable_lengths()[users], "since": dataset.split_ends("test")[users] - 1 - where}
+    )
     return table[table["since"] >= 0].sort_values(["since", "user"]).drop_duplicates("user", ignore_index=True)
 
 
@@ -96,7 +98,7 @@ def too_many(model: Recommender) -> str:
 
 def good_example(model: Recommender, dataset: Dataset) -> int:
     """A person to open with: of the first 64 with 20 to 120 events, the one whose next item ranks best."""
-    lengths = dataset.readable()
+    lengths = dataset.readable_lengths()
     fits = (lengths >= 20) & (lengths <= 120)
     able = np.flatnonzero(fits if fits.any() else lengths >= 0)[:64]
     return int(able[evaluate(model, dataset, protocols=("full",), users=able).ranks["full"].above.argmin()])
@@ -106,7 +108,7 @@ def good_example(model: Recommender, dataset: Dataset) -> int:
 def good_household(model: Recommender, dataset: Dataset, named: np.ndarray) -> int:
     """A household to open with: of the 64 with 50 to 600 purchases to whose experts most different names fit, the one of whose
     next basket most is among the ten likeliest. `named [users]`: how many names fit."""
-    lengths = dataset.readable()
+    lengths = dataset.readable_lengths()
     fits = (lengths >= 50) & (lengths <= 600)
     able = np.flatnonzero(fits if fits.any() else lengths >= 0)
     able = able[np.argsort(-named[able], kind="stable")[:64]]

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from elastic_core.errors import InputError
-from elastic_core.models import Recommender, tracing
+from elastic_core.models import Recommender, as_tracing_model
 from elastic_core.services.person.attribution import attribute_items
 from elastic_core.services.person.edited_history import EditedHistory, score_edited
 from elastic_core.services.person.prediction import Prediction
@@ -96,7 +96,7 @@ def _trace_shares(
         event_share[rows, -n_read:] = attribution.held[0, :, -n_read:].numpy()
         return event_share, suggestion_share
     try:  # how the experts of the first layer read the events, where the model says so
-        trace = tracing(model).trace(prediction.history.batch(model.length))
+        trace = as_tracing_model(model).trace_reading(prediction.history.batch(model.length))
     except InputError:
         return None, None
     active = np.isin(experts, prediction.active_experts)

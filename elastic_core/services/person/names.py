@@ -33,7 +33,7 @@ def told_apart(titles: Sequence[str], ids: Sequence[object]) -> list[str]:
 def item_table(catalog: Catalog, items: Sequence[int] | np.ndarray) -> pd.DataFrame:
     """Return what items are: item, title, genres."""
     genres = [catalog.genres[item] if catalog.genres else () for item in items]
-    return pd.DataFrame({"item": items, "title": catalog.called(items), "genres": genres})
+    return pd.DataFrame({"item": items, "title": catalog.titles_of(items), "genres": genres})
 
 
 def raw_ids(catalog: Catalog, items: Sequence[int] | np.ndarray) -> str:

@@ -13,7 +13,7 @@ from elastic_core.core.batches import Batch, histories_batch, history_batch, rea
 from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.models import Met, Recommender, memory_of
+from elastic_core.models import Recommender, SeenItems, as_retrieving_model
 from elastic_core.results.systems import join_names
 from elastic_core.services.edits import EditedPerson
 from elastic_core.services.person.names import item_table, split_year
@@ -68,8 +68,8 @@ def user_history(dataset: Dataset, user: int, n_events: int | None = None) -> Hi
     """A person's history before the event after `n_events` (before their test, without it), and that event's item.
 
     Raises InputError for a user who is not there, and for a number of events that leaves nothing to read or nothing to come."""
-    items = dataset.histories.of(user)
-    start, end, truth = dataset.histories.offsets[user], dataset.ends("test")[user], dataset.targets("test")[user]
+    items = dataset.histories.user_items(user)
+    start, end, truth = dataset.histories.offsets[user], dataset.split_ends("test")[user], dataset.target_items("test")[user]
     basket = dataset.next_items(user)
     if n_events is not None:
         if not 1 <= n_events < len(items):
@@ -81,7 +81,7 @@ def user_history(dataset: Dataset, user: int, n_events: int | None = None) -> Hi
 
 def batch_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> Batch:
     """What a model reads of people before their test."""
-    return reading_batch(dataset, users, dataset.ends("test")[users], model.length)
+    return reading_batch(dataset, users, dataset.split_ends("test")[users], model.length)
 
 
 def read_batches(model: Recommender, dataset: Dataset, users: np.ndarray) -> Iterator[tuple[np.ndarray, Batch]]:
@@ -114,7 +114,7 @@ def scale_factors(retrieved: Retrieved, scales: Sequence[Scales]) -> torch.Tenso
 def scale_ranks(retrieved: Retrieved, factors: torch.Tensor) -> Retrieved:
     """Take out the experts whose factor is 0, and scale the others: `factors` [B, k], with as many zeros in every row."""
     active = torch.nonzero(factors)[:, 1].view(len(factors), -1)
-    retrieved = retrieved.keep(active)
+    retrieved = retrieved.select_ranks(active)
     factors = factors.gather(1, active)
     if (factors == 1).all():  # the others keep their gates to the last bit
         return retrieved
@@ -132,7 +132,7 @@ def scale_experts(*scales: Scales) -> Edit | None:
 @torch.inference_mode()
 def retrieve_experts(model: Recommender, history: History) -> Retrieved:
     """What a history retrieves, a batch of one. Raises InputError for a model without a memory."""
-    return memory_of(model).retrieve(history.batch(model.length))
+    return as_retrieving_model(model).retrieve(history.batch(model.length))
 
 
 # --- lists ----------------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def score_batch(model: Recommender, batch: Batch, edit: Edit | None = None) -> t
     """float32 [B, n_items + 1]; `edit` changes what was retrieved before it is used (models that retrieve)."""
     if edit is None:
         return model.score(batch).float()
-    return model.scorer()(memory_of(model).last_state(batch, edit), Met.by(batch)).float()
+    return model.scorer()(as_retrieving_model(model).last_state(batch, edit), SeenItems.from_batch(batch)).float()
 
 
 def candidate_mask(n_columns: int, history: History, keep_seen: bool) -> np.ndarray:

@@ -56,6 +56,6 @@ def same_user(old: Dataset, user: int, new: Dataset, own: str | None = None) -> 
 def genre_share(dataset: Dataset, genre: str, split: Split = "test") -> np.ndarray:
     """float [users]: what part of a readable history has a genre; 0 for histories without events."""
     has = np.array([genre in each for each in dataset.catalog.genres or ()], dtype=float)
-    offsets, ends = dataset.histories.offsets[:-1], dataset.ends(split)
+    offsets, ends = dataset.histories.offsets[:-1], dataset.split_ends(split)
     sums = np.concatenate([[0.0], np.cumsum(has[dataset.histories.items])])
     return np.asarray((sums[ends] - sums[offsets]) / np.maximum(ends - offsets, 1))

@@ -10,8 +10,8 @@ import numpy as np
 
 from elastic_core.data import Dataset
 from elastic_core.data.repeats import count_repeats
-from elastic_core.memory.routing import COLD, HOT, USUAL, Routing, check_expert_count, random_load_limits
-from elastic_core.models import Recommender, memory_of
+from elastic_core.memory.routing import COLD, HOT, USUAL, RoutedUsers, check_expert_count, random_load_limits
+from elastic_core.models import Recommender, as_retrieving_model
 from elastic_core.results.compare import Comparison, claim_sentence, side_of_zero, with_its_seeds
 from elastic_core.results.compare import find_winner as who_is_better
 from elastic_core.results.store import load
@@ -29,7 +29,7 @@ from elastic_core.services.person.prediction import Prediction, predict_user
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.person.user_lookup import sample_indices
 from elastic_core.services.speed import curves
-from elastic_core.text import minus
+from elastic_core.text import true_minus
 
 
 class TourContext(NamedTuple):
@@ -39,7 +39,7 @@ class TourContext(NamedTuple):
     model: Recommender
     dataset: Dataset
     user: int
-    traffic: Routing | None
+    traffic: RoutedUsers | None
     checkpoints: Path
 
 
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
 def last_event(context: TourContext) -> Answer:
     """How many of the ten suggestions stay when the last event is forgotten?"""
-    last = int(context.dataset.readable()[context.user])
+    last = int(context.dataset.readable_lengths()[context.user])
     before, after = _start_prediction(context), _start_prediction(context, Remove(last, last))
     stay = 10 - compare_lists(before.recommendation, after.recommendation).counts["new"]
     return Answer(0 if stay == 10 else 1 if stay >= 5 else 2, f"{stay} of the ten suggestions of person {context.user + 1} stay.")
@@ -130,7 +130,7 @@ def looked_at_or_decisive(context: TourContext) -> Answer:
 def unused_by_chance(context: TourContext) -> Answer:
     """Were experts drawn at random, how many would nobody retrieve?"""
     assert context.traffic is not None
-    load, (low, _, used) = context.traffic.load, context.traffic.chance(draws=50)
+    load, (low, _, used) = context.traffic.load, context.traffic.random_router(draws=50)
     unused, mine = 1 - used, int((load == 0).sum())
     verdict = "more than chance gives" if mine > (low == 0).sum() else "no more than chance gives"
     text = (
@@ -160,7 +160,7 @@ def answer_swap(context: TourContext) -> Answer:
 def answer_seeds(context: TourContext) -> Answer:
     """Do runs that differ only in their seed score the same?"""
     runs = with_its_seeds(context.run, load(context.checkpoints))
-    scores = {run.config.train.seed: run.report().interval("full", "NDCG@10").mean for run in runs if run.has_report}
+    scores = {run.config.train.seed: run.report().mean_interval("full", "NDCG@10").mean for run in runs if run.has_report}
     if len(scores) < 2:
         return Answer(None, f"There is only one seed of {run_label(context.run)} here. Train a second one, and compare.")
     spread = max(scores.values()) - min(scores.values())
@@ -172,7 +172,7 @@ def answer_seeds(context: TourContext) -> Answer:
 def answer_better(context: TourContext, comparison: Comparison, other: Run) -> Answer:
     """Is one of two systems better than chance explains, the chance of training among it?"""
     mine, theirs = labels_apart(context.run, other)
-    text = minus(
+    text = true_minus(
         f"{mine} {comparison.mean_a:.4f}, {theirs} {comparison.mean_b:.4f}: NDCG@10 among new items, mean of all trainings. "
         f"Difference {comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f}). "
         + claim_sentence(comparison, mine, theirs)
@@ -183,7 +183,7 @@ def answer_better(context: TourContext, comparison: Comparison, other: Run) -> A
 def map_keeps(context: TourContext) -> Answer:
     """How many of an expert's nearest neighbours does the flat map keep? Counted as the map's own page counts them."""
     check_expert_count(context.model)
-    values = memory_of(context.model).expert_values().numpy()
+    values = as_retrieving_model(context.model).expert_values().numpy()
     judged = min(len(values), trust.MOST)
     count = trust.judged_neighbours(judged)
     share_kept = neighbours_kept(values, layouts.project_pca(values), count)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from elastic_core.core.histories import Split
 from elastic_core.data import Dataset
-from elastic_core.memory.routing import Routing, binomial_load_limits, gini_index, limits_of, load_status, random_choices
+from elastic_core.memory.routing import RoutedUsers, binomial_load_limits, gini_index, limits_of, load_status, random_choices
 from elastic_core.memory.user_experts import expert_grid
 from elastic_core.services.person.inspect import common_genres
 from elastic_core.services.person.user_lookup import genre_share
@@ -54,7 +54,7 @@ def length_groups(dataset: Dataset) -> list[str]:
 
 def group_table(dataset: Dataset, name: str, split: Split) -> np.ndarray:
     """bool [users]. Fans of a genre: the quarter in whose readable history it has the largest share. Ties by number."""
-    histories, lengths = dataset.histories, dataset.readable(split)
+    histories, lengths = dataset.histories, dataset.readable_lengths(split)
     if name == EVERYBODY:
         return np.ones(histories.n_users, dtype=bool)
     if name.startswith(FANS):
@@ -64,7 +64,7 @@ def group_table(dataset: Dataset, name: str, split: Split) -> np.ndarray:
     return np.isin(np.arange(histories.n_users), np.argsort(rank, kind="stable")[: max(histories.n_users // 4, 1)])
 
 
-def select_traffic(routing: Routing, users: np.ndarray, measure: Measure) -> Traffic:
+def select_traffic(routing: RoutedUsers, users: np.ndarray, measure: Measure) -> Traffic:
     """The choices of `people` (bool [users]). Gates are scaled to mean 1, so that both measures have the same total."""
     experts, gates = routing.experts[users], routing.gates[users].astype(float)
     gates = gates / gates.mean()

@@ -19,10 +19,10 @@ def by_epoch(run: Run) -> pd.DataFrame:
 
 def kept_snapshots(run: Run, most: int = 2**31) -> dict[int, Snapshot]:
     """By epoch what the run kept, at most so many, evenly over the training, the last included. Unreadable files are left out."""
-    snapshots, files = dict[int, Snapshot](), run.snapshots()
+    snapshots, files = dict[int, Snapshot](), run.snapshot_files()
     for epoch, path in (files[i] for i in evenly_spaced(len(files), most)):
         with suppress(InputError):
-            snapshots[epoch] = run.snapshot(path)
+            snapshots[epoch] = run.read_snapshot(path)
     return snapshots
 
 

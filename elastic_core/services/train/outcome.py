@@ -15,7 +15,7 @@ from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Interval
 from elastic_core.services.train import presets
-from elastic_core.text import markdown
+from elastic_core.text import escape_markdown
 
 COLUMNS = ["system", METRIC, "low", "high", "this run minus it", "from", "to"]
 SEED_GAP = 0.0058  # standard deviation of the gap between two seeds of ml-100k-elastic, from three; tests/test_outcome.py
@@ -48,10 +48,10 @@ class TrainingOutcome(NamedTuple):
 
 def describe_outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
     """Reads the run's files alone. `among`: where its other seeds may be found. Raises InputError for files that are none."""
-    epochs, end = run.events("epoch"), run.last("end") or {}
+    epochs, end = run.events("epoch"), run.last_event("end") or {}
     comparison = baselines.read_comparison(run)
     protocol = comparison.protocol if comparison is not None else ONLY_UNSEEN
-    score = run.report().interval(protocol, METRIC) if run.has_report else None
+    score = run.report().mean_interval(protocol, METRIC) if run.has_report else None
     best, config = int(end.get("best_epoch") or 0), run.config
     rising = bool(epochs) and best >= len(epochs) - 1 and not _ended_by_patience(end)
     advice = [_time_text(epochs, best, end), _use_text(run, epochs)]
@@ -93,7 +93,7 @@ def _verdict_text(comparison: BaselineComparison | None, trained: bool) -> str:
     if comparison is None or row is None:
         return ""
     gap = f"{row.difference:+.4f}, 95% interval {row.d_low:+.4f} to {row.d_high:+.4f} over {comparison.people:,} people"
-    only = f"{markdown(row.system)}, a system that only counts"  # a file of the run names it
+    only = f"{escape_markdown(row.system)}, a system that only counts"  # a file of the run names it
     if row.d_high < 0:
         return f"**Worse than {only}** ({gap}). As it is, counting is the better recommender here."
     if row.d_low > 0:
@@ -120,7 +120,7 @@ def _time_text(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> 
 
 def _use_text(run: Run, epochs: list[dict[str, Any]]) -> str:
     """The null of `used`: a router that picks k of K at random, for so many people."""
-    test, model = run.last("test") or {}, run.config.model
+    test, model = run.last_event("test") or {}, run.config.model
     used = test.get("used", epochs[-1].get("used") if epochs else None)
     n_subkeys, k, people = getattr(model, "n_subkeys", 0), getattr(model, "k", 0), test.get("users", 0)
     if used is None or not n_subkeys or not people:
@@ -148,6 +148,6 @@ def _compare_seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunC
             f"One training is not a result. On MovieLens-100K two seeds of ELASTIC usually differ by {SEED_GAP:.4f}. Train a "
             "second one before you believe a gap of that size."
         ), again
-    values = [other.report().interval(protocol, METRIC).mean for other in mine]
+    values = [other.report().mean_interval(protocol, METRIC).mean for other in mine]
     listed, apart = ", ".join(f"{value:.4f}" for value in values), max(values) - min(values)
     return f"{len(values)} seeds of it are here: {listed}; mean {statistics.fmean(values):.4f}, {apart:.4f} apart.", again

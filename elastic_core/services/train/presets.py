@@ -48,7 +48,7 @@ LEARNING_RATE = 3e-3  # a short budget is better spent with larger steps than th
 
 def list_variants() -> tuple[Variant, ...]:
     """Every system by the names its models give: those with most to say first, baselines last."""
-    kinds = {name: models.model_class(name) for name in models.names()}
+    kinds = {name: models.model_class(name) for name in models.model_names()}
     order = sorted(kinds, key=lambda name: (not kinds[name].objective, -len(kinds[name].variants)))
     plain = "A registered model with its own defaults."
     return tuple(
@@ -137,11 +137,11 @@ def form_settings(config: RunConfig, section: Literal["model", "objective", "tra
 
 def changed_config(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     """A copy with fields such as `model.n_subkeys` replaced. Raises InputError with one sentence if it cannot work."""
-    named = config.replaced({key: value for key, value in values.items() if key in RENAMES})
+    named = config.replace_values({key: value for key, value in values.items() if key in RENAMES})
     lost = {path for path, _, value in config.differences(named) if value is None}  # settings that the newly named have not
-    made = named.replaced({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
+    made = named.replace_values({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
     if models.model_class(made.model.name).objective and made.objective.name not in _possible_objectives(made.model):
-        objectives.check(made.objective.name, _outline_model(made.model))  # says why not
+        objectives.check_objective(made.objective.name, _outline_model(made.model))  # says why not
     return made
 
 
@@ -155,7 +155,7 @@ def config_differences(one: RunConfig, other: RunConfig) -> list[str]:
 
 def train_command(config_file: str, out: str) -> str:
     """What trains the same run in a terminal."""
-    return text.shell("python", "-m", "elastic_core", "train", "--config", config_file, "--out", out)
+    return text.shell_command("python", "-m", "elastic_core", "train", "--config", config_file, "--out", out)
 
 
 def retrain_command(run: Run) -> str:
@@ -165,12 +165,12 @@ def retrain_command(run: Run) -> str:
 
 def _possible_objectives(model: ModelConfig) -> tuple[str, ...]:
     """The objectives that it may learn from. A form asks at every rerun."""
-    return _honest_objectives(model, tuple(objectives.names()))
+    return _honest_objectives(model, tuple(objectives.objective_names()))
 
 
 @functools.lru_cache(maxsize=64)
 def _honest_objectives(model: ModelConfig, known: tuple[str, ...]) -> tuple[str, ...]:
-    return objectives.honest(_outline_model(model))
+    return objectives.honest_objectives(_outline_model(model))
 
 
 def _outline_model(model: ModelConfig) -> models.Recommender:

@@ -44,7 +44,7 @@ def training_curves(runs: list[Run]) -> pd.DataFrame:
 
 def system_name(config: RunConfig) -> str:
     """The system's name as people know it."""
-    return _system_name(config.model, tuple(models.names()))
+    return _system_name(config.model, tuple(models.model_names()))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -71,7 +71,7 @@ def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -
 
 def run_row(run: Run) -> dict[str, Any]:
     """A run's row. Raises InputError, KeyError or TypeError for a run that cannot be read."""
-    start, test, end = run.last("start") or {}, run.last("test") or {}, run.last("end")
+    start, test, end = run.last_event("start") or {}, run.last_event("test") or {}, run.last_event("end")
     epochs = run.events("epoch")
     last = epochs[-1] if epochs else {}
     logged = test.get("protocols", {}).get("full", {}).get("NDCG@10")  # of a run that was tested before ranks were kept
@@ -79,7 +79,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "run": run.name,
         "model": system_name(run.config),
         "data": start.get("data", run.config.data.source),
-        "NDCG@10": run.report().interval("full", "NDCG@10").mean if run.has_report else logged,
+        "NDCG@10": run.report().mean_interval("full", "NDCG@10").mean if run.has_report else logged,
         "people": test.get("users"),
         "best valid": max((row["valid"]["NDCG@10"] for row in epochs), default=None),
         "epochs": len(epochs),
