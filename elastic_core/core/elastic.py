@@ -326,18 +326,18 @@ class Elastic(WithMemory, StreamingModel, TracingModel):
         "elastic-two-way": {"bidirectional": True, "conv_width": 0},  # the paper's encoder
     }
     variants: ClassVar[tuple[Variant, ...]] = (
-        Variant("ELASTIC", {}, "The model of the paper in its causal form."),
-        Variant("ELASTIC, two-way", {"bidirectional": True}, "The encoder as printed: one target a sample.", "last"),
+        Variant("ELASTIC", {}, "The paper’s model in its causal form: the whole history makes one search."),
+        Variant("ELASTIC, two-way", {"bidirectional": True}, "The paper’s encoder as printed: a sample has one target.", "last"),
         Variant(
             "PKM-ACT",
             {"memory": "per-layer"},
-            "A memory before every layer; needs two layers. In the causal form all its memories are asked with the same events, "
-            "not with each layer's input; only the two-way form asks with the layer's input, as PKM-ACT prints it.",
+            "The paper’s first version has a memory before every layer and needs at least two layers. In the causal form all "
+            "memories are asked with the same events; the two-way form asks with the input of each layer, as printed.",
         ),
         Variant("ELASTIC without query network", {"query": "mean"}, "Table 3: the query is the plain mean of the events."),
-        Variant("ELASTIC without memory", {"memory": "none"}, "Table 3, w/o IMR: k interests that everybody shares."),
-        Variant("ELASTIC without dispatcher", {"dispatch": "none"}, "Table 3: self-attention instead of linear dispatch."),
-        Variant("ELASTIC without gate", {"gate": "none"}, "Algorithm 1 as printed: the keys get no gradient."),
+        Variant("ELASTIC without memory", {"memory": "none"}, "Table 3: everybody has the same k interests."),
+        Variant("ELASTIC without dispatcher", {"dispatch": "none"}, "Table 3: self-attention replaces the linear dispatcher."),
+        Variant("ELASTIC without gate", {"gate": "none"}, "Algorithm 1 as printed: the keys receive no gradient."),
     )
     config: ElasticConfig
     memories: nn.ModuleList  # one, or with `per-layer` one a layer

@@ -157,9 +157,9 @@ class ElasticSlots(WithItemDistributions, StreamingModel, TracingModel):
     objective = "window"
     variants = (
         Variant(
-            "ELASTIC with interest slots", {}, "Events vote for experts; each has a slot, and each slot predicts for itself."
+            "ELASTIC with interest slots", {}, "Our variant: each event votes for experts, and the slot of each ranks items."
         ),
-        Variant("Interest slots without memory", {"memory": "none"}, "The same slots for k interests that everybody shares."),
+        Variant("Interest slots without memory", {"memory": "none"}, "Everybody has slots for the same k interests."),
     )
     causal = True
     streams = True

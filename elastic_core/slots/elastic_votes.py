@@ -28,7 +28,7 @@ class ElasticVotes(WithItemDistributions, Elastic):
 
     forms: ClassVar = {}
     variants: ClassVar[tuple[Variant, ...]] = (
-        Variant("ELASTIC with votes", {}, "Every event votes for its best experts; the dispatcher is the paper's."),
+        Variant("ELASTIC with votes", {}, "Our search, in which each event votes for experts, with the paper’s dispatcher."),
     )
     config: ElasticVotesConfig
 

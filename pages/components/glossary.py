@@ -1,27 +1,27 @@
 """What the app's words mean, in one sentence each; pages show them as help."""
 
 EXPERT_LOAD = {"hot": "hot: above chance", "usual": "usual: within chance", "cold": "cold: below chance", "dead": "dead: nobody"}
-EXPERT_LOAD_HELP = "Hot: used by more people than luck would give. Usual: as many. Cold: fewer. Dead: nobody."
+EXPERT_LOAD_HELP = "Hot experts have more users than chance would give, usual ones as many, cold ones fewer, dead ones none."
 WORDS = {
     "history": "the events of one person in order of time",
-    "event": "one person met one item, once",
-    "interest expert": "a vector of learned numbers in the memory; it can stand for a kind of taste",
-    "memory": "all K experts, in a grid of √K rows and √K columns",
-    "sub-key": "half a key: each row has one, and each column; an expert’s key is both together",
-    "query": "what is compared with the keys: one for a whole history, as in the paper, or one for each event, which votes",
-    "retrieve": "find the k experts whose keys fit the query best",
-    "interest slot (ours)": "what one expert holds of a history; newer events push out older ones",
-    "gate": "how much an expert counts, by its score; through it the keys learn",
-    "aggregate": "each expert collects what it looks at in the history (Equation 2)",
-    "dispatch": "each event reads back what the experts collected (Equation 3)",
-    "load": "how many people use an expert; traffic also counts how strongly",
+    "event": "one person chose one item, once",
+    "interest expert": "one learned vector of the memory, shared by everybody; it can stand for a kind of taste",
+    "memory": "the whole bank of K experts, in a grid of √K rows and √K columns",
+    "sub-key": "half a key; each row and each column has one, and an expert’s key is both together",
+    "query": "what is compared with the keys; a whole history makes one, as in the paper, or each event makes its own and votes",
+    "retrieve": "to find the k experts whose keys match the query best",
+    "slot": "what one expert holds of one person: a weighted average of their items",
+    "gate": "multiplies an expert by its score, which lets the keys learn",
+    "aggregate": "each expert collects what matches it in the history (Equation 2)",
+    "dispatch": "each event takes back what it needs from the experts (Equation 3)",
+    "load": "how many people use an expert; traffic also counts how strongly they use it",
     "dead expert": "one that nobody uses",
-    "layer": "all events pass once through attention and a small network; layers follow each other",
-    "causal": "no event reads a later one; two-way: all read all",
+    "layer": "attention and a small network, through which all events pass once; layers follow each other",
+    "causal": "no event reads a later one; in the two-way form, every event reads all others",
     "k-core": "items and people with fewer than k events are dropped, again and again, until none is left",
-    "leave-one-out": "the last event is the test, the one before chooses when to stop, earlier ones train",
-    "training seed": "what random draws begin with; another seed gives another result",
-    "baseline": "a method that only counts: the most popular items, or what followed what",
+    "leave-one-out": "the last event is the test, the one before decides when to stop, and the earlier ones train",
+    "training seed": "the start of all random draws; another seed gives another result",
+    "baseline": "a method that only counts the most popular items, or what followed what",
     "planted world": "made-up people with known interests, so that experts can be compared with the truth",
 }
 METRICS = {

@@ -124,7 +124,7 @@ def _show_histograms(data: Dataset, card: Card, words: Words) -> None:
     left, right = st.columns(2)
     with left:
         page_elements.show_heading("How long histories are")
-        st.caption(f"{card.shortest:,} to {card.longest:,} events.")
+        st.caption(f"A history has {card.shortest:,} to {card.longest:,} events.")
         frame = length_histogram(data)
         alt = f"People by length of history: {card.shortest} to {card.longest} events, median {card.median:.0f}"
         figure = cache.cached_figure(charts.draw_histogram, frame, "people", "events in the history", colours)
@@ -142,7 +142,7 @@ def _show_histograms(data: Dataset, card: Card, words: Words) -> None:
 def _show_all_data(choices: dict[str, DataConfig]) -> None:
     """Every dataset side by side; reading the large ones takes a while, so only when asked for."""
     st.write(", ".join(page_context.escape_markdown(name) for name in choices) + ".")
-    if st.button("Count them all", key="dat_count", help="This takes a few seconds for large ones."):
+    if st.button("Count them all", key="dat_count", help="This takes a few seconds for large data."):
         st.session_state["dat_counted"] = True
     if st.session_state.get("dat_counted"):
         cards, bar = [], st.progress(0.0, "Reading …")
@@ -161,4 +161,4 @@ def _show_all_data(choices: dict[str, DataConfig]) -> None:
         page_elements.show_table("dat_overview", data_cards.overview_table(cards), OVERVIEW, alt, column_config=formats)
     missing = data_cards.unavailable_data()
     if len(missing):
-        st.caption("Known, but not on this machine: " + ", ".join(missing["data"]) + ".")
+        st.caption("These data are known, but not on this machine: " + ", ".join(missing["data"]) + ".")

@@ -22,14 +22,14 @@ WHOLE_NUMBERS = (
     ("items", "Items", 40, 2_000, 20, "At least four for each interest"),
     ("interests", "Interests", 2, 32, 1, "Groups of items, each with its own order"),
     ("interests_per_user", "Interests a person", 1, 8, 1, "With more of them, two people share more"),
-    ("mean_length", "Mean length", 8, 200, 4, "Of a history; a few are much longer"),
+    ("mean_length", "Mean length", 8, 200, 4, "The mean length of a history; a few are much longer"),
     ("seed", "Seed", 0, 10_000, 1, "Another seed draws another world of the same kind"),
 )
 SHARES = (
-    ("popularity", "Skew of popularity", 2.0, "0: all items alike; 1: Zipf’s law"),
+    ("popularity", "Skew of popularity", 2.0, "0: all items are alike; 1: Zipf’s law"),
     ("noise", "Noise", 1.0, "The part of the events that follows no interest"),
     ("determinism", "Order", 1.0, "How often an interest goes on with one of three known next items"),
-    ("drift", "Drift", 1.0, "Chance, at each event, that tastes change"),
+    ("drift", "Drift", 1.0, "The chance, at each event, that tastes change"),
 )
 TEXT = page_text.load_page_text(__file__)
 BLOCKS, PATH, GAPS = map(TEXT.chart_text, ("BLOCKS", "PATH", "GAPS"))
@@ -49,7 +49,7 @@ def show_planted_world() -> None:
             if not page_context.is_switched_off("upload"):
                 place_button(
                     "Keep this world", "dat_plant", _store_world, config, icon="save", type="primary",
-                    help="The Train page offers it as data",
+                    help="The Train page then offers it as data.",
                 )  # fmt: skip
             text = json.dumps(asdict(config), indent=1)
             st.download_button("Rules (JSON)", text, "planted.json", "application/json", key="dat_rules", on_click="ignore")

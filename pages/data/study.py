@@ -25,7 +25,7 @@ def show_study() -> None:
     choices = page_context.data_choices()
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     data = choices[left.selectbox("Data to study", list(choices), key="dat_study")]
-    minutes = float(number_input("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=right, help="For all of it"))
+    minutes = float(number_input("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=right, help="For the whole study"))
     queue = Studies(page_context.RUNS)
     last = queue.latest_study(data)
     _offer_study(queue, last, data, minutes)
@@ -38,13 +38,13 @@ def _offer_study(queue: Studies, last: Job[StudyAsked] | None, data: DataConfig,
     """The button, or the bar while a study of these data runs, and what can be done with one that ended early."""
     if last is not None and last.state in ("interrupted", "stopped") and not page_context.is_switched_off(queue.act):
         with page_elements.place_in_row():
-            st.warning("The last study of these data ended before it was done. What it has found is kept.")
+            st.warning("The last study of these data ended before it was done. What it found is kept.")
             place_button("Go on", "dat_study_on", job_bar.call_queue, queue, "resume", last.id, type="primary")
         job_bar.show_refusal(queue)
         return
     job_bar.offer_job(
         queue, last, (data, minutes), "dat_study_ask",
-        "It runs in the background. You may leave the page, and if the machine stops, it goes on later.",
+        "It runs in the background. You may leave the page, and it goes on even after the machine has stopped.",
         "Study these data", f"About {minutes:g} minutes on one core",
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ def _show_answer(answer: dict[str, Any]) -> None:
     st.write(page_context.escape_markdown(answer["headline"]))
     st.download_button(
         "The page (HTML)", lambda: sheet.page(answer), "study.html", "text/html", key="dat_study_page", on_click="ignore",
-        icon=":material/download:", help="One file, to keep, to send or to print",
+        icon=":material/download:", help="One file to keep, to send or to print",
     )  # fmt: skip
     for section in answer["sections"]:
         word = section["answer"]

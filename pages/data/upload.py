@@ -85,13 +85,13 @@ def _read_upload(name: str, data: bytes) -> None:
         with beside:
             k_core = number_input(
                 "Drop people and items with fewer events than", 0, 50, 5, key="dat_core", width=330,
-                help="Papers use 5. People need at least 3.",
+                help="Papers use 5. A person needs at least 3 events.",
             )  # fmt: skip
         outcome = cached.preprocess_upload(digest, raw_table, mapping, table, int(k_core), dates, titles)
         if (ties := outcome.dataset.ties) is not None and ties.many:
             rule = beside.selectbox(
                 "Order of events at the same time", RULES, RULES.index(ties.rule), format_func=ORDERED.__getitem__,
-                key=f"dat_ties_{digest[:8]}", width=320, help="By chance: then no model can learn the order of the file.",
+                key=f"dat_ties_{digest[:8]}", width=320, help="If chance decides, no model can learn the order of the file.",
             )  # fmt: skip
             if rule != ties.rule:
                 outcome = cached.preprocess_upload(digest, raw_table, mapping, table, int(k_core), dates, titles, rule)
@@ -225,7 +225,7 @@ def show_last_outcome() -> None:
 def show_stored_data() -> None:
     """Everything that is kept: train on it, look at it, delete it."""
     mine = upload_store().list_stored()
-    st.subheader("Kept on this machine", anchor=False, help="After the dot: the version. Other rows have another one.")
+    st.subheader("Kept on this machine", anchor=False, help="After the dot stands the version. If rows change, so does it.")
     if not mine:
         st.caption("Nothing yet.")
     faults = upload_store().list_unreadable()

@@ -69,19 +69,20 @@ def _show_gate(context: page_context.Context) -> None:
         numbers = norms.style.format({"parameters": "{:,}", "gradient norm": "{:.4f}"})
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
-            f"One step of training on a copy of the run, with this and a few other people. Gate: "
-            f"{table['gate'].iloc[0] if gated else 'none'}. The loss is that of the next item alone."
+            f"We took one training step on a copy of the run, with this person and a few others (gate: "
+            f"{table['gate'].iloc[0] if gated else 'none'}). The loss is that of the next item alone."
         )
         _show_ungated_list(context)
     else:
-        st.info("This run has no interest memory. Choose an ELASTIC run to see gradients.")
+        st.info("This run has no memory. Choose an ELASTIC run to see gradients.")
     curve, ends = cached.toy_routers()
     st.markdown(
-        f"**A tiny world** ({gate.KINDS} kinds of people, {gate.SIDE**2} experts, {gate.STEPS} steps). With the gate, the "
-        f"keys move by {ends.at['softmax', 'keys_moved']:.0%} of their length, and the loss is {ends.at['softmax', 'loss']:.2f}. "
-        f"Without it, they move by {ends.at['none', 'keys_moved']:.0%}, and the loss is {ends.at['none', 'loss']:.2f}."
+        f"**A tiny world** has {gate.KINDS} kinds of people and {gate.SIDE**2} experts. After {gate.STEPS} steps with the gate, "
+        f"the keys have moved by {ends.at['softmax', 'keys_moved']:.0%} of their length, and the loss is "
+        f"{ends.at['softmax', 'loss']:.2f}. Without the gate, they have moved by {ends.at['none', 'keys_moved']:.0%}, and the "
+        f"loss is {ends.at['none', 'loss']:.2f}."
     )
-    alt = "Loss against training step. With the gate it falls far, without it it hardly moves."
+    alt = "Loss against training step. With the gate it falls far; without the gate it hardly moves."
     page_elements.show_chart(
         "keys_fig_learning",
         cached_figure(charts.draw_toy_loss, curve, page_context.theme_palette()),
@@ -99,16 +100,15 @@ def _show_ungated_list(context: page_context.Context) -> None:
     new, low, high = comparison.change.counts["new"], min(comparison.chance), max(comparison.chance)
     by_chance = low if low == high else f"{low} to {high}"
     st.markdown(
-        f"**Person {context.user + 1}’s ten without the gate** (every weight 1): {new} "
-        f"{'is' if new == 1 else 'are'} new. What they "
-        f"{context.item_words.did} next {comparison.change.truth_moved}. With random weights, {by_chance} are new "
-        f"({len(comparison.chance)} tries)."
+        f"**Person {context.user + 1}’s ten without the gate.** If every weight is 1, {new} of the ten "
+        f"{'is' if new == 1 else 'are'} new. What they {context.item_words.did} next {comparison.change.truth_moved}. With "
+        f"random weights, {by_chance} would be new ({len(comparison.chance)} tries)."
     )
 
 
 def _show_search_as_printed(scene: Scene, context: page_context.Context, own: bool) -> None:
     if not len(scene.lesson.values):
-        st.info("Choose a smaller memory above. A million experts are too many here.")
+        st.info("A million experts are too many here. Choose a smaller memory above.")
         return
     st.markdown(TEXT("PRINTED"))
     if own:
@@ -119,11 +119,9 @@ def _show_search_as_printed(scene: Scene, context: page_context.Context, own: bo
         printed_search = checks.search_as_printed(scene.lesson.keys, scene.lesson.k, checks.chance_queries(scene.lesson))
     population = "people" if own else "random queries"
     st.markdown(
-        f"- {scene.whose}: the mistake keeps **{printed_search.kept} of {printed_search.k}** experts. For "
-        f"{printed_search.queries:,} {population} it keeps "
-        f"**{printed_search.shared:.1f}** on average.\n- Experts that come first for somebody: "
-        f"**{printed_search.used_printed}** as printed, "
-        f"**{printed_search.used}** as meant.\n- With somebody else’s q₂, {printed_search.deaf:,} of "
-        f"{printed_search.queries:,} keep all their experts. "
+        f"- {scene.whose} keeps **{printed_search.kept} of {printed_search.k}** experts if the search is done as printed. On "
+        f"average over {printed_search.queries:,} {population}, **{printed_search.shared:.1f}** stay.\n- As printed, "
+        f"**{printed_search.used_printed}** experts come first for somebody; as meant, **{printed_search.used}** do.\n- With "
+        f"somebody else’s q₂, {printed_search.deaf:,} of {printed_search.queries:,} keep all their experts. "
         "As printed, everybody does."
     )

@@ -83,7 +83,7 @@ page_elements.show_title(TITLE)
 if context.model.retrieves:
     without = inspect.too_many(context.model)
 else:
-    without = f"This run has no interest memory. {search.why_no_search(context.model, context.dataset, context.user)}"
+    without = f"This run has no memory of experts. {search.why_no_search(context.model, context.dataset, context.user)}"
 if without:
     st.info(without)
 intro = st.container()
@@ -100,8 +100,6 @@ numbers = {
 }
 intro.markdown(TEXT(source, **numbers), help=f"Expert: {glossary.WORDS['interest expert']}.")
 step = steps.choose_step(scene)
-if source == TOY and not without:
-    intro.caption(TEXT("AFTER", person=context.user + 1, all=f"{inspect.memory_size(context.model):,}"))
 if voting is not None and step != "Vote":
     m = search.experts_wanted(context.model)
     fewer = "" if lesson.k == m else f" {TEXT('FEWER', k=m)}"

@@ -116,7 +116,7 @@ def _describe_votes(election: VoteTally) -> str:
     m = len(cast) // len(election.events)
     own = cast[cast["event"] == election.event]
     split = ", ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own.itertuples())
-    each = f"its {m} best experts" if m > 1 else "its best expert"
+    each = f"the {m} experts that match it best" if m > 1 else "the expert that matches it best"
     title = text.one_line(own["title"].iloc[0]).replace("*", " ").replace("{", "(").replace("}", ")")
     return TEXT("VOTE", one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)
 
@@ -129,9 +129,10 @@ def show_votes(election: VoteTally) -> None:
     drawn = votes.vote_marks(cast).merge(election.events, on="event", how="left")
     about = page_elements.ChartText(
         f"Which {named.one} asked for which expert?",
-        f"All {len(election.events):,} {named.many} were read. Each stroke is a vote, its height how much it counts. "
-        "Squares: all earlier votes together. Bars: the sum of a row. In brackets: what the average person gives it.",
-        "Many votes do not say that the expert helps. To see that, remove it on Start.",
+        f"The model read all {len(election.events):,} {named.many}. Each stroke is a vote, and its height says how much "
+        "it counts. Squares hold all earlier votes together, bars the sum of a row. The number in brackets is what an average "
+        "person gives.",
+        "Many votes do not mean that the expert helps. To see that, remove it on Start.",
     )
     alt = (
         f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}. "

@@ -68,7 +68,7 @@ def show_class_panel() -> None:
     """In the sidebar: open a class, its code and link, the lesson, the worksheet, presenter mode, and starting over."""
     inside, name = class_code(), "Class"
     if wrong := st.session_state.get(WRONG_CODE):
-        st.warning(f"{page_context.quote_code(wrong)} is no code of a class: a code has {classes.LENGTH} letters or digits.")
+        st.warning(f"{page_context.quote_code(wrong)} is not the code of a class. A code has {classes.LENGTH} letters or digits.")
     label = f"{name} {inside}" if inside else name
     with st.popover(label, icon=":material/groups:", key=PANEL, width="stretch", on_change="rerun"):
         if not inside:
@@ -91,10 +91,10 @@ def show_class_panel() -> None:
             key="class_sheet",
             on_click=_confirm_download,
             icon=":material/print:",
-            help="The tour on paper, with the 4 × 4, times and names of this view.",
+            help="The tour on paper, with the 4 × 4, the times and the names of this view.",
         )
         place_button(
-            "Start over", "class_over", _start_over, icon="restart_alt", help="Forgets all of this visit, for the next pupil."
+            "Start over", "class_over", _start_over, icon="restart_alt", help="Forgets this visit, for the next pupil."
         )
     if st.session_state.pop(PLANNED, False):
         lesson.show_lesson()
@@ -160,7 +160,7 @@ def _show_bet_counts(inside: str, stop: int, step: Step) -> None:
     if GOES in st.session_state or (before[0] == stop and before[1] != out):
         st.rerun()  # the whole page: it goes elsewhere, or shows the answer
     many = f"{sum(counts)} {'bet' if sum(counts) == 1 else 'bets'} in class {inside}"
-    later = "." if is_teacher() else ". The answer comes when your teacher shows it."
+    later = "." if is_teacher() else ". You see the answer when your teacher shows it."
     suffix = ": " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)) if out else later
     st.markdown(f":material/groups: {many}{suffix}")
     if is_teacher():

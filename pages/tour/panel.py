@@ -170,7 +170,7 @@ def _show_task(stop: int, step: Step) -> None:
 def _show_answer(stop: int, step: Step, bet: Bet | None) -> None:
     answer = _measure_once(step)
     if answer is None:
-        st.info("For an answer, choose a run with experts on the left: an ELASTIC run.")
+        st.info("Only a run with experts can answer this. Choose an ELASTIC run on the left.")
         return
     if answer.option is None:
         st.info(page_context.escape_markdown(answer.reason))

@@ -48,8 +48,8 @@ def worksheet_html(worksheet: Worksheet) -> str:
         f"<b>{worksheet.person}</b> "
         f"&nbsp; Run: <b>{text.escape_html(worksheet.run)}</b></p><p>The last items of this person: "
         f"{text.escape_html(', '.join(worksheet.last))}.</p>"
-        "<p>At every stop: read, and <b>bet before you look</b>. Then do what it asks, and write down what was measured and "
-        f"why.</p>{stops}</html>"
+        "<p>At every stop, read the text and <b>bet before you look</b>. Then do what it asks, and write down what was measured "
+        f"and why.</p>{stops}</html>"
     )
 
 
@@ -87,7 +87,7 @@ def _exercise_html(lesson: Lesson) -> str:
         f"product. For row 0 it is {sums} = {_format_score(score)}.</p>{grid_html(lesson)}"
         f"<p>1. Write down the eight scores. 2. Mark the best {lesson.k} rows and the best {lesson.k} columns. 3. Add row and "
         f"column scores, but only where a square can still be one of the best {lesson.k}. 4. Circle the best {lesson.k} squares."
-        "</p><p>How many sums did you need? ______ How many would it be for all squares? ______</p>"
+        "</p><p>How many sums did you need? ______ How many would all squares need? ______</p>"
     )
 
 
@@ -100,7 +100,7 @@ def _stop_html(number: int, step: Step, worksheet: Worksheet) -> str:
         f"{worksheet.minutes[number - 1]})</h2><p>{_escape_html(step.text)}</p>"
         f"<p><b>Bet.</b> {_escape_html(step.question)}</p><p>{options}</p>"
         f"<p><b>Do.</b> {_escape_html(step.task)} <b>Look at</b> {_escape_html(step.look)}</p>{paper}"
-        "<p>Measured, and why:</p><div class='line'></div><div class='line'></div></section>"
+        "<p>What was measured, and why?</p><div class='line'></div><div class='line'></div></section>"
     )
 
 

@@ -34,7 +34,7 @@ SYSTEM = "model (another system)"
 HELP = TEXT.named_paragraphs("settings")  # what each is
 HELP |= {
     "model.layers": glossary.WORDS["layer"], "model.gate": glossary.WORDS["gate"],
-    "objective.prefixes_per_user": "How many beginnings of a history it learns from in one epoch; 0 = all.",
+    "objective.prefixes_per_user": "How many beginnings of a history the model learns from in one epoch; 0 means all.",
 }  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def _choose_one_change(runs: list[Run]) -> RunConfig:
             changed = presets.changed_config(
                 base, {field: _place_setting(fields[field], f"{OWN}to", label="To", must_reset=must_reset)}
             )
-    for difference in presets.config_differences(base, changed) or ["nothing yet, so it would repeat the run"]:
+    for difference in presets.config_differences(base, changed) or ["nothing yet, so this would repeat the run"]:
         st.caption(f"Changed: {page_context.escape_markdown(difference)}")
     return changed
 

@@ -86,7 +86,7 @@ def _show_running(job: Training) -> None:
     with st.container(border=True, key="train_running"):
         st.subheader(f"Training {escape_markdown(job.run.name)}")
         if job.state == "not responding":
-            st.warning("Nothing has been heard for a minute. The machine may be asleep or very busy.")
+            st.warning("The training has said nothing for a minute. The machine may be asleep or very busy.")
         st.progress(watch.share, text=f"{escape_markdown(watch.phase)} · {watch.clock}")
         with page_elements.place_in_row("top"):
             st.metric("Whole epochs", watch.epochs)
@@ -96,7 +96,7 @@ def _show_running(job: Training) -> None:
                 st.metric("Experts in use", f"{watch.used:.0%}")
         place_button(
             "Stop and keep the best", f"train_stop_{job.id}", call_queue, "stop", job.id, icon="stop_circle",
-            disabled=job.stopping or public.is_public(), help="It ends after this step. Then the best weights so far are tested.",
+            disabled=job.stopping or public.is_public(), help="It ends after this step, and the best weights so far are tested.",
         )  # fmt: skip
         if watch.epochs:
             show_curves(job)
@@ -115,7 +115,7 @@ def _show_failed(job: Training) -> None:
         st.error(f"The training {escape_markdown(job.run.name)} failed: {escape_markdown(job.reason)}")
         with st.expander("Its last words"):
             st.code(job.log or "nothing", language=None)
-        _place_choice(job, "Try again", "The same settings once more.")
+        _place_choice(job, "Try again", "Trains with the same settings once more.")
 
 
 def _place_choice(job: Training, word: str, explained: str) -> None:
@@ -123,15 +123,15 @@ def _place_choice(job: Training, word: str, explained: str) -> None:
         off = public.is_public()
         place_button(word, f"train_resume_{job.id}", call_queue, "resume", job.id, help=explained, disabled=off)
         place_button(
-            "Discard", f"train_discard_{job.id}", call_queue, "discard", job.id, help="Removes it for good.", disabled=off
+            "Discard", f"train_discard_{job.id}", call_queue, "discard", job.id, help="Deletes it for good.", disabled=off
         )
 
 
 def _show_queue(jobs: Trainings, queued: list[Training]) -> None:
     if queued:
-        st.markdown("**Waiting** (one training at a time keeps the pages quick)")
+        st.markdown("**Waiting.** One training runs at a time, so that the pages stay quick.")
         if not worker_alive(jobs.folder) and not public.is_public():
-            st.caption("Starting a process …")
+            st.caption("A process is starting …")
     for place, job in enumerate(queued, start=1):
         with page_elements.place_in_row():
             st.write(f"{place}. {escape_markdown(job.run.name)} · {escape_markdown(run_table.system_name(job.config))}")

@@ -50,14 +50,14 @@ def _show_score(result: TrainingOutcome) -> None:
     protocol = result.beside.protocol if result.beside else ONLY_UNSEEN
     st.metric(f"NDCG@10 ({protocol}, test)", f"{result.score.mean:.4f}")
     if protocol != ONLY_UNSEEN:
-        st.caption("Among all items, because people here choose items again.")
+        st.caption("Ranked among all items, because people here often return to what they have already seen.")
     st.caption(f"95% interval {result.score.low:.4f} to {result.score.high:.4f}{n_people}.")
     if result.beside is None:
-        st.caption("Simple counting was not judged on these people.")
+        st.caption("Simple counting has not been tested on these people.")
         return
     for row in result.beside.rows:
         text = (
-            f" cannot be judged: {page_context.escape_markdown(row.fault)}."
+            f" cannot be tested: {page_context.escape_markdown(row.fault)}."
             if row.fault
             else f": {row.mean:.4f} ({row.low:.4f} to {row.high:.4f})."
         )
@@ -93,17 +93,17 @@ def _place_actions(job: Training, result: TrainingOutcome) -> None:
                 result.longer,
                 icon="more_time",
                 disabled=off,
-                help="A new run with the same settings",
+                help="Trains a new run with the same settings",
             )
         if result.again is not None:
             place_button(
                 "Train another seed", f"train_again_{key}", call_queue, "submit", result.again, icon="casino", disabled=off,
-                help="A new run with the same settings and other random numbers",
+                help="Trains a new run with the same settings and other random numbers",
             )  # fmt: skip
         if result.beside is None:
-            place_button("Judge simple counting", f"train_judge_{key}", call_queue, "resume", key, disabled=off)
+            place_button("Test simple counting", f"train_judge_{key}", call_queue, "resume", key, disabled=off)
         place_button(
-            "Put away", f"train_away_{key}", call_queue, "discard", key, icon="close", disabled=off, help="The run itself stays"
+            "Put away", f"train_away_{key}", call_queue, "discard", key, icon="close", disabled=off, help="The run itself stays."
         )
     _follow_opened_run()
 

@@ -93,7 +93,7 @@ def _show_one_run(runs: list[Run]) -> None:
     model_usage.show_model_usage(
         run, *((context.dataset, context.user) if context and context.run.config.data == run.config.data else ())
     )
-    st.markdown("**Its files:**")
+    st.markdown("**Its files**")
     events = run.path / EVENTS
     files = {
         "Configuration (JSON)": (".json", json.dumps(run.config.to_dict(), indent=1)),
@@ -106,7 +106,7 @@ def _show_one_run(runs: list[Run]) -> None:
         if run.name.startswith(PREFIX) and not public.is_public():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):
                 place_button("Delete for good", "train_gone", _delete_run, run.name, runs, type="primary")
-    st.caption("This trains it again:")
+    st.caption("This command trains it again:")
     st.code(presets.retrain_command(run), language="bash", wrap_lines=True)
 
 

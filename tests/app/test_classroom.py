@@ -53,7 +53,7 @@ def test_no_link_gives_the_key_away(opened: Open) -> None:
 @pytest.mark.parametrize("asked", ["ABCDEO", "<b>&12"])
 def test_a_code_that_is_none_is_said_and_nothing_else_changes(opened: Open, asked: str) -> None:
     app = opened(run="tiny", tour="1", **{"class": asked})
-    assert "is no code of a class" in said(app) and "bets in class" not in said(app) and "bet in class" not in said(app)
+    assert "is not the code of a class" in said(app) and "bets in class" not in said(app) and "bet in class" not in said(app)
 
 
 def test_starting_over_forgets_the_visit(opened: Open) -> None:

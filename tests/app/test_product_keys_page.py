@@ -114,7 +114,7 @@ def test_a_million_is_searched_both_ways_here_and_now(page: Page) -> None:
     app = page(keys_query=MILLION, keys_part="Exactness", keys_step="Win")
     given = drawn(app)
     assert given["found"]["counts"]["long"] == 1024**2 and re.search(r"[\d.]+ ms by halves, [\d,]+ ms one by one", given["note"])
-    assert "Brute force agrees: **1 of 1**" in app.success[0].value
+    assert "Brute force finds the same experts for **1 of 1** quer" in app.success[0].value
     winners = given["found"]["winners"]
     app = press(app, "Draw another")
     assert drawn(app)["found"]["winners"] != winners and app.number_input(key="keys_seed").value == 1
@@ -122,10 +122,10 @@ def test_a_million_is_searched_both_ways_here_and_now(page: Page) -> None:
 
 def test_brute_force_is_run_again_on_request(page: Page) -> None:
     app = page(keys_part="Exactness")
-    assert "Brute force agrees: **1,001 of 1,001**" in app.success[0].value
+    assert "Brute force finds the same experts for **1,001 of 1,001** quer" in app.success[0].value
     assert "K = " in said(app) or "no such K" in said(app)  # from where on halves win, measured here
     app = press(app, "Run 1,000 more")
-    assert "Brute force agrees: **2,001 of 2,001**" in app.success[0].value
+    assert "Brute force finds the same experts for **2,001 of 2,001** quer" in app.success[0].value
     app.session_state["keys_q1"] = 40
     assert "1,001 of 1,001" in healthy(app.run()).success[0].value
 
@@ -133,7 +133,7 @@ def test_brute_force_is_run_again_on_request(page: Page) -> None:
 def test_the_gate_decides_what_learns(page: Page) -> None:
     app = page(keys_part="Gate")
     assert app.table[0].value["learns"].eq("✓ yes").all()
-    assert "ten without the gate** (every weight 1):" in said(app)
+    assert "ten without the gate.** If every weight is 1," in said(app)
     app = healthy(next(toggle for toggle in app.toggle if toggle.label == "Gate").set_value(False).run())
     learns = app.table[0].value.set_index("group")["learns"]
     assert learns[learns.eq("✗ never")].index.tolist() == ["row and column keys", "query network"]
@@ -142,7 +142,7 @@ def test_the_gate_decides_what_learns(page: Page) -> None:
 @pytest.mark.parametrize("query", [OWN, TOY])
 def test_equation_7_as_printed(page: Page, query: str) -> None:
     app = page(keys_part="Equation 7", keys_query=query)
-    assert "the mistake keeps" in said(app) and "As printed, everybody does" in said(app)
+    assert "if the search is done as printed" in said(app) and "As printed, everybody does" in said(app)
 
 
 def test_a_person_s_search_begins_at_its_first_step(page: Page) -> None:
@@ -163,7 +163,7 @@ def test_two_visitors_look_at_two_people(page: Page) -> None:
 
 def test_a_run_without_a_memory_says_so_and_shows_the_4_by_4(page: Page) -> None:
     app = page(run="tiny-peer", keys_part="Gate", keys_query=OWN)
-    assert "no interest memory" in said(app) and drawn(app)["found"]["side"] == 4
+    assert "no memory of experts" in said(app) and drawn(app)["found"]["side"] == 4
 
 
 # --- votes -----------------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_the_votes_of_all_events_elect_the_experts_of_the_person(voters: Page) -
     assert list(tally.layout.yaxis.ticktext) == [*named, "all others"]
     given = drawn(app)
     assert (
-        given["steps"] == list(steps.VOTING) and f"The **{len(experts)} experts** with the highest rest" in given["says"]["Vote"]
+        given["steps"] == list(steps.VOTING) and f"The **{len(experts)} experts** with the most votes" in given["says"]["Vote"]
     )
 
 

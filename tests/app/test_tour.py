@@ -76,7 +76,7 @@ def test_a_stop_that_is_not_there_is_no_tour(opened: Open, asked: str) -> None:
 def test_a_run_without_memory_says_what_it_cannot_answer(opened: Open) -> None:
     app = opened(run="tiny-peer", tour="3")
     app = healthy(app.radio(key="tour_bet_3").set_value(STEPS[2].options[0]).run())
-    assert "choose a run with experts" in said(app)
+    assert "Only a run with experts can answer this" in said(app)
 
 
 def test_a_link_to_a_step_within_a_stop_opens_that_step(opened: Open) -> None:

@@ -76,7 +76,7 @@ def test_it_says_from_which_length_on_elastic_is_faster_and_which_time_reads_so_
     assert "faster" not in texts(page().caption), "no rows came along here"
     shutil.copy(ROOT / "checkpoints" / "benchmarks.csv", root)
     crossed = curves.find_crossing(root)
-    assert f"From about {crossed:,.0f} on, ELASTIC is: **20 min** allows that" in texts(page(train_time="2 min").caption)
+    assert f"only beyond about {crossed:,.0f} events; choose **20 min**" in texts(page(train_time="2 min").caption)
     assert "faster" not in texts(page(train_time="2 min", train_model="SASRec").caption)
     assert presets.find_budget("20 min").shape["length"] >= crossed > presets.find_budget("5 min").shape["length"]
 
@@ -189,7 +189,7 @@ def test_what_came_of_a_training_stays_until_it_is_put_away(root: Path) -> None:
     assert begin_job(job.path.parent, job.id)
     end_job(job.path.parent, job.id, "finished", "all epochs done")
     well(at.run())
-    assert f"Trained and tested: {job.run.name}" in texts(at.subheader) and "was not judged" in texts(at.caption)
+    assert f"Trained and tested: {job.run.name}" in texts(at.subheader) and "has not been tested" in texts(at.caption)
     well(at.button(key=f"train_judge_{job.id}").click().run())
     assert Trainings(root).get_job(job.id).state == "queued", "what is left of it is done in the background"
     assert begin_job(job.path.parent, job.id)
@@ -254,7 +254,7 @@ def test_a_run_of_ones_own_is_deleted_and_who_looked_at_it_looks_at_another(root
 def test_the_first_run_can_be_trained_where_there_is_none(root: Path) -> None:
     shutil.rmtree(root / DONE)
     at = page()
-    assert "No run yet" in texts(at.info)
+    assert "There is no run yet" in texts(at.info)
     well(at.button(key="train_start").click().run())
     assert [job.run.name for job in Trainings(root).list_jobs()] == ["local-elastic-planted"]
 

@@ -71,7 +71,7 @@ def test_the_4_by_4_moves_and_is_searched_as_python_searches_it(visit: Any, else
     picture.locator("svg[tabindex]").focus()
     for key in ("ArrowRight", "ArrowDown", "Enter"):  # the first arrow only shows where one is
         visit.page.keyboard.press(key)
-    expect(picture.locator(".calc")).to_contain_text("Your bet: row 1, column 0")
+    expect(picture.locator(".calc")).to_contain_text("You bet on row 1, column 0")
     picture.get_by_role("button", name="5 Win").click()
     place = next((at for at, each in enumerate(python(180, 75, 2)["winners"], start=1) if each["expert"] == 4), 0)
     expect(picture.locator(".calc")).to_contain_text(f"took place {place} of 2" if place else "not among the best 2")

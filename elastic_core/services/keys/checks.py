@@ -42,10 +42,10 @@ class Check(NamedTuple):
     @property
     def sentence(self) -> str:
         """The count, ties and errors named, and the time both took."""
-        tied = f" ({self.ties:,} of them by a tie: other experts, exactly equal scores)" if self.ties else ""
+        tied = f" ({self.ties:,} of them by a tie: other experts with exactly equal scores)" if self.ties else ""
         return (
-            f"Brute force agrees: **{self.agree + self.ties:,} of {self.queries:,}**{tied}. All together: "
-            f"{self.product_seconds * 1e3:.1f} ms by halves, {self.flat_seconds * 1e3:.1f} ms one by one."
+            f"Brute force finds the same experts for **{self.agree + self.ties:,} of {self.queries:,}** queries{tied}. Together "
+            f"they took {self.product_seconds * 1e3:.1f} ms by halves and {self.flat_seconds * 1e3:.1f} ms one by one."
         )
 
     def plus(self, other: "Check") -> "Check":
@@ -105,8 +105,8 @@ def rotate_toy(width: int, k: int) -> str:
         halves, flat = min(each.product_seconds for each in checks), min(each.flat_seconds for each in checks)
         first = None if halves >= flat else first or n_subkeys**2
         rows.append(f"{n_subkeys**2:,}: {1e3 * halves:.2f} and {1e3 * flat:.2f} ms")
-    where = f"here halves win from K = {first:,} on" if first else "here halves win at no such K"
-    return f"Searching by halves has a fixed cost, sorting and gathering; {where} ({'; '.join(rows)})."
+    where = f"Here it is faster from K = {first:,} on" if first else "Here it is faster at no such K"
+    return f"Searching by halves has a fixed cost for sorting and gathering. {where} ({'; '.join(rows)})."
 
 
 def random_queries(width: int, n: int, seed: int) -> Tensor:

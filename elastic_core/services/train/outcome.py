@@ -76,15 +76,15 @@ def _why_it_ended(end: dict[str, Any], epochs: int, best: int) -> str:
     reason = str(end.get("reason", ""))
     where = f"best epoch {best} of {epochs}" if epochs else ""
     if reason == "needs no training":
-        return "It needs no training: it was counted and tested."
+        return "It needs no training; it was counted and tested."
     if _ended_by_patience(end):
         return f"It stopped by itself: {reason} ({where})."
     if reason == "asked to stop":
-        return f"It was stopped by hand in epoch {epochs}; the best weights until then were tested ({where})."
+        return f"It was stopped by hand in epoch {epochs}. The best weights until then were tested ({where})."
     if reason == "all epochs done":
-        return f"It stopped because all {epochs} epochs that were asked for are done ({where})."
+        return f"It stopped because all {epochs} epochs were done ({where})."
     if reason.startswith("budget of"):
-        return f"It stopped because its time was up: {reason} ({where}; the last may be a part of one)."
+        return f"It stopped because its time was up: {reason} ({where}; the last epoch may be incomplete)."
     return f"It ended: {reason or 'without a word'} ({where or 'no epoch'})."
 
 
@@ -95,9 +95,9 @@ def _verdict_text(comparison: BaselineComparison | None, trained: bool) -> str:
     gap = f"{row.difference:+.4f}, 95% interval {row.d_low:+.4f} to {row.d_high:+.4f} over {comparison.people:,} people"
     only = f"{escape_markdown(row.system)}, a system that only counts"  # a file of the run names it
     if row.d_high < 0:
-        return f"**Worse than {only}** ({gap}). As it is, counting is the better recommender here."
+        return f"**Worse than {only}** ({gap}). As it stands, counting is the better recommender here."
     if row.d_low > 0:
-        moved = " The chance of another training is not in this interval." if trained else ""
+        moved = " This interval does not say how much another training would differ." if trained else ""
         return f"**Better than {only}** ({gap}).{moved}"
     return f"**No clear difference from {only}** ({gap})."
 
@@ -106,16 +106,16 @@ def _time_text(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> 
     if not epochs:
         return ""
     if len(epochs) < 2:
-        return "Hardly one epoch fitted into the time. Give it more time, or choose a smaller model."
+        return "The time was enough for hardly one epoch. Give it more time, or choose a smaller model."
     if _ended_by_patience(end):
         if not 0 < best < len(epochs):
             return ""
         fell = epochs[best - 1]["loss"] > epochs[-1]["loss"]
-        rest = "Its loss still went down: it learns by heart. Try more dropout, or a smaller model." if fell else ""
-        return f"Longer will not help: its best was epoch {best}. {rest or 'Try a smaller learning rate.'}"
+        rest = "Its loss still fell, so it learns by heart. Try more dropout, or a smaller model." if fell else ""
+        return f"Longer training will not help, because epoch {best} was its best. {rest or 'Try a smaller learning rate.'}"
     if best >= len(epochs) - 1:
         return "It was still getting better when it ended, so train longer."
-    return f"It had not got better since epoch {best} of {len(epochs)}. Change something before you give it more time."
+    return f"It has not got better since epoch {best} of {len(epochs)}. Change something before you give it more time."
 
 
 def _use_text(run: Run, epochs: list[dict[str, Any]]) -> str:
@@ -130,7 +130,7 @@ def _use_text(run: Run, epochs: list[dict[str, Any]]) -> str:
         return ""
     return (
         f"Only {used:.0%} of the {n_subkeys**2:,} experts are used by anybody; by pure chance it would be {even:.0%}. Raise the "
-        "balance weight, or make the memory smaller (√K)."
+        "balance weight, or choose a smaller memory (√K)."
     )
 
 
@@ -150,4 +150,5 @@ def _compare_seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunC
         ), again
     values = [other.report().mean_interval(protocol, METRIC).mean for other in mine]
     listed, apart = ", ".join(f"{value:.4f}" for value in values), max(values) - min(values)
-    return f"{len(values)} seeds of it are here: {listed}; mean {statistics.fmean(values):.4f}, {apart:.4f} apart.", again
+    mean = statistics.fmean(values)
+    return f"{len(values)} seeds of it are here: {listed}. Their mean is {mean:.4f}, and they lie {apart:.4f} apart.", again
