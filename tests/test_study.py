@@ -226,11 +226,39 @@ def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: St
 def test_time_that_is_left_goes_to_trainings_that_the_clock_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned = plan.make
     monkeypatch.setattr(plan, "make", lambda *given: planned(*given)._replace(share=0.1))
-    study = tiny(tmp_path / "here", minutes=0.3)
+    study, told = tiny(tmp_path / "here", minutes=0.3), list[str]()
+    study.tell = lambda done, of, text: told.append(text)
     found = study.conduct()
+    assert any(
+        re.search(r"4 trainings .* With 90 people a difference of 0\.\d{4} can be found .* takes 360 people\.", text)
+        for text in told
+    )
     budgets = {run.config.train.minutes for label in PAIR for run in study.sides["last"].runs(label)}
     assert len(budgets) == 1 and 60 * budgets.pop() > 0.3, "a tenth of a second was planned for each"
     assert found["seconds"] < 1.1 * 0.3 * 60
+
+
+def test_where_people_often_return_all_systems_learn_a_number_for_it(tmp_path: Path) -> None:
+    """Everybody goes round five items of their own, so validation's and the test's are seen ones; or nobody ever returns."""
+
+    def ask(items: int) -> Study:
+        rows = [
+            f"u{user},i{(7 * user + event % items) % 40},{1_600_000_000 + event}" for user in range(60) for event in range(12)
+        ]
+        (tmp_path / f"{items}.csv").write_text("\n".join(["user,item,time", *rows]))
+        asked = StudyAsked(DataConfig(source=str(tmp_path / f"{items}.csv")), 0.1, ("last",), PAIR, "processor")
+        return Study(asked, tmp_path / f"study-{items}", probe=lambda config, data: Probe(0.1, 0.05, 0.1))
+
+    never = ask(12)
+    never.folder.mkdir()
+    never.clock = Clock(never.folder / conduct.CLOCK, "processor")
+    never._plan()
+    assert not never.repeat_bias
+    study = ask(5)
+    found = study.conduct()
+    assert all(run.config.model.repeat_bias for label in PAIR for run in study.sides["last"].runs(label))
+    text = " ".join(sentence for section in found["sections"] for sentence in section["sentences"])
+    assert "100% of people return" in text and "repeat_bias=true" not in text
 
 
 def conducted(folder: Path) -> None:

@@ -104,6 +104,9 @@ class Progress:
         self.told, self.step = 0.0, ""
 
     def __call__(self, done: float, of: float, text: str) -> None:
+        if text.endswith("."):  # a sentence that stays
+            print_note(f"\r\033[K{text}" if sys.stderr.isatty() else text)
+            return
         line = f"{format_clock(done)}  {text} · {format_duration(max(of - done, 0))} left"
         step = text.partition(", epoch")[0]
         if sys.stderr.isatty():

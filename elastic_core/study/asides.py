@@ -124,7 +124,7 @@ def upcoming(study: "Study", side: Side, found: dict[str, Found]) -> Section:
     if floor and (counting is None or counting.answer != "yes"):
         numbers = f" ({counting.numbers})" if counting else ""
         sentences.append(f"Until then run {name(floor)}: nothing was found to be better{numbers}, and it needs no training.")
-    if study.protocol == "full-seen":
+    if study.protocol == "full-seen" and not study.repeat_bias:
         sentences.append(
             "People choose again what they met: train with --set model.repeat_bias=true, a learned number for having been met."
         )
@@ -155,6 +155,9 @@ def method_section(study: "Study") -> Section:
         f"{machine['device']}, threads: {machine['threads']}, load {machine['load_average']}, torch {machine['torch']}, commit "
         f"{machine['commit'] or 'unknown'}, {machine['date']} UTC, data {study.data.hash}.",
     ]
+    if study.repeat_bias:
+        again = count_repeats(study.side.data, "valid").share
+        sentences.append(f"{again:.0%} of people return to an item in validation, so all systems learn a number for seen items.")
     late = [key for key, reason in study.faults.items() if reason == LATE]
     sentences += [f"Left out: {question_name(key)}: {reason}." for key, reason in study.faults.items() if reason != LATE]
     sentences += [f"Left out for lack of time: {'; '.join(map(question_name, late))}."] if late else []

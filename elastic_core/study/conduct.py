@@ -26,9 +26,10 @@ from elastic_core.core.config import ModelConfig, TrainConfig
 from elastic_core.core.evaluate import draw_users
 from elastic_core.data import Dataset, load
 from elastic_core.data.by_time import by_time
-from elastic_core.data.repeats import fitting_protocol
+from elastic_core.data.repeats import count_repeats, fitting_protocol
 from elastic_core.errors import InputError
-from elastic_core.recipes import JUDGED, STUDIED, objective_settings, usual_length
+from elastic_core.recipes import JUDGED, REPEATS, STUDIED, objective_settings, usual_length
+from elastic_core.results.statistics import detectable_from_interval, paired_difference
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
@@ -179,6 +180,11 @@ class Study:
         self._say("Timing a few steps")
         labels, data = self.asked.labels, self.side.data
         longest = usual_length(data)
+        kept = read_kept(self.folder)
+        often = (
+            "before" not in kept and count_repeats(data, "valid").share >= REPEATS
+        )  # trainings that are there stay as they are
+        self._keep(kept | {"repeat_bias": kept.get("repeat_bias", often)})
         found = self.probe(self._config(self.side, labels[0], 0, 60, longest), data)
         trained = sum(_seconds(run) for side in self.sides.values() for label in labels for run in side.all_runs(label))
         spent = max(self.clock.seconds - trained, 0.0)
@@ -186,9 +192,32 @@ class Study:
         made = plan.make(self.asked.minutes, spent, found, list(self.sides), longest, labels)
         self._keep(read_kept(self.folder) | {"plan": made._asdict()})
         self.__dict__.pop("plan", None)
+        self._say(self._outlook())
+
+    @property
+    def repeat_bias(self) -> bool:
+        """Whether all systems learn a number for seen items, as people often return to them."""
+        return bool(read_kept(self.folder).get("repeat_bias", False))
+
+    def _outlook(self) -> str:
+        """What so many people and minutes can find, before anything is trained. Each training adds noise of its own."""
+        trainings = SEEDS * sum(len(labels) for labels in self.plan.trained.values())
+        planned = f"Planned are {trainings} trainings of {self.plan.share:.0f} seconds each"
+        counted = sorted(set(self.side.systems) - set(STUDIED), key=self.side.valid)
+        if len(counted) < 2:
+            return f"{planned}."
+        second, first = (self.side.values(label) for label in counted[-2:])
+        contrast = paired_difference(first, second, (False, False))
+        least, people = detectable_from_interval(contrast.low, contrast.high), first.shape[1]
+        return (
+            f"{planned}. With {people:,} people a difference of {least:.4f} can be found at best, where {name(counted[-1])} "
+            f"without any training has {first.mean():.4f}; to find half of that takes {4 * people:,} people."
+        )
 
     def _config(self, side: Side, label: str, seed: int, share: float, length: int) -> RunConfig:
-        return plan.config(label, seed, share, length, self.asked.clock, self.asked.data, side.data, self.protocol)
+        return plan.config(
+            label, seed, share, length, self.asked.clock, self.asked.data, side.data, self.protocol, self.repeat_bias
+        )
 
     def _order(self) -> list[tuple[Side, str]]:
         trained = self.plan.trained

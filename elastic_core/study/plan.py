@@ -110,8 +110,17 @@ def make(
 
 
 def config(
-    label: str, seed: int, share: float, length: int, clock: str, data: DataConfig, dataset: Dataset, protocol: str
+    label: str,
+    seed: int,
+    share: float,
+    length: int,
+    clock: str,
+    data: DataConfig,
+    dataset: Dataset,
+    protocol: str,
+    repeat_bias: bool,
 ) -> RunConfig:
     """What one of the trainings is told."""
-    made = study_recipe(label, data, length, dataset.catalog.n_items, dataset.histories.n_users, protocol)
+    more = {"repeat_bias": True} if repeat_bias else {}
+    made = study_recipe(label, data, length, dataset.catalog.n_items, dataset.histories.n_users, protocol, more)
     return made.replace_values({"train.seed": seed, "train.minutes": round(share / 60, 4), "train.clock": clock})
