@@ -14,7 +14,7 @@ from elastic_core.services.person.edited_history import edit_items
 from elastic_core.services.person.model_trace import share_list, trace_model
 from elastic_core.services.person.prediction import predict_user
 from elastic_core.services.person.recommend import scale_experts
-from elastic_core.services.person.slot_contents import summarize_slot
+from elastic_core.services.person.slot_contents import largest_items, summarize_slot
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +81,7 @@ def test_a_slot_is_summed_up_and_its_expert_s_name_is_held_against_it(small_worl
     unnamed = summarize_slot(small_world, items, np.array([0.1, 0.4, 0.1, 0.4]), "")
     assert unnamed is not None and unnamed.fits is unnamed.named_share is None
     assert summarize_slot(small_world, items, np.zeros(4), name) is None
+    assert largest_items(items, np.array([0.1, 0.4, 0.1, 0.4]), 3) == [(other, pytest.approx(0.8)), (first, pytest.approx(0.2))]
 
 
 def test_what_mixes_or_has_no_experts_says_less(small_world: Dataset) -> None:

@@ -22,7 +22,7 @@ from elastic_core.services.train import run_table
 from pages.components import cache, edits, page_context, page_elements, page_text, user_cards
 from pages.components.cache import OpenRun, cached_data, cached_resource
 from pages.components.controls import place_button
-from pages.start import strip
+from pages.start import details, strip
 
 TEXT = page_text.load_page_text(__file__)
 OWN_ITEMS = "start_yours_items"  # the box for a visitor's own history
@@ -47,11 +47,12 @@ def popular_items(data: Dataset) -> list[int]:
     return (data.all_counts()[1:].argsort(kind="stable")[::-1][:MOST_OFFERED] + 1).tolist()
 
 
-def toggle_edit(what: str, number: int) -> None:
-    """Something in the picture was clicked: an event or an expert goes, or comes back."""
-    if what in (strip.PICKED, strip.OPENED):
-        page_context.select_expert(number)
+def act_on_picture(what: str, value: int | str) -> None:
+    """Something in the picture was pressed: it opens below, or an event or an expert goes, or comes back."""
+    if isinstance(value, str):
+        details.toggle_details(value)
         return
+    number = value
     of_event = what == strip.REMOVED
     after = toggle_event(edit_list, number) if of_event else toggle_expert(edit_list, number)
     is_last = here.n_events < 2 if of_event else here.active_experts == [number]
@@ -165,14 +166,18 @@ def _title_of_item(item: int) -> str:
 def show_picture() -> None:
     """The strip, and what its list is chosen from."""
     rows = event_rows(now.dataset, edited_person, SHOWN, SHOWN)
+    opened = details.current_details(now, edited_person, here.recommendation.table["item"].tolist())
     traffic = cache.route_everybody(now.open_run) if here.retrieved is not None else None
     names = user_cards.name_user_experts(now, here) if here.retrieved is not None else {}
-    opened = strip.show_strip(now, rows, here, change, names=names, traffic=traffic, changed=bool(edit_list), on_act=toggle_edit)
+    trace = strip.show_strip(
+        now, rows, here, change, names=names, traffic=traffic, changed=bool(edit_list), opened=str(opened or ""),
+        on_act=act_on_picture,
+    )  # fmt: skip
+    if opened is not None:
+        details.show_details(now, opened, edited_person, here, trace)
     gold = "what the next basket held" if now.dataset.in_baskets else f"the {words.one} they really {words.did} next"
     among = {"left": f"{here.recommendation.n_candidates:,}", "many": words.many, "gold": gold}
     st.caption(TEXT("all" if keep_seen else "new ones", done=words.done, **among))
-    if opened:
-        page_context.open_page("experts/page.py")
 
 
 def show_notes() -> None:

@@ -5,10 +5,11 @@ const SEEN = 0.08, CLEAR = 0.1  // a share below SEEN is not told; below CLEAR a
 const CONFIRMED = 0.1, CREDITED = 0.15  // a removal that takes so much confirms a line; a share of so much draws a faint one
 const SMALL = 0.05  // experts with a smaller part of the list are folded into one card, unless a line from them is confirmed
 const UNCHANGED = 0.005  // a removal that changes less changes nothing: no line leads there
+const CROSS = 20  // pixels that the cross takes of a name
 const BUILD = 2900, BEGAN = 'strip_began'  // milliseconds that the picture takes to build itself, and when it began in this visit
 const part = share => share >= 0.995 ? '100%' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`
-const chance = times => times >= 1.005 ? `rises to ${times >= 10 ? Math.round(times) : times.toFixed(1)} times as much`
-  : times > 0.995 ? 'stays' : `falls by ${part(1 - times)}`
+const chance = times => times >= 2 ? `rises to ${times >= 10 ? Math.round(times) : times.toFixed(1)} times as much`
+  : times > 1.02 ? `rises by ${part(times - 1)}` : times > 0.98 ? 'hardly changes' : `falls by ${part(1 - times)}`
 const change = times => times > 0.995 && times < 1.005 ? '±0%' : times < 1 ? `−${part(1 - times)}` : times < 10
   ? `+${Math.round(100 * (times - 1))}%` : `×${Math.round(times)}`
 
@@ -57,6 +58,16 @@ function legend(rows, colours) {
   return made
 }
 
+// Brings what the page opens below the picture into view, as soon as it is there.
+function showDetails(calm) {
+  let tries = 0
+  const look = setInterval(() => {
+    const panel = document.querySelector('.st-key-start_details')
+    if (panel || tries++ > 100) clearInterval(look)
+    if (panel) setTimeout(() => panel.scrollIntoView({ block: 'nearest', behavior: calm ? 'auto' : 'smooth' }), 250)
+  }, 100)
+}
+
 // The squares as markup: numbers and our colours alone.
 function squares({ side, drawn, load, ground, rows, columns, picked }, experts, colours) {
   const cell = (x, y, fill, more) => `<rect x="${x + 0.04}" y="${y + 0.04}" width="0.92" height="0.92" fill="${fill}" ${more}/>`
@@ -81,7 +92,7 @@ function squares({ side, drawn, load, ground, rows, columns, picked }, experts, 
 }
 
 export default function drawStrip({ data, setTriggerValue, parentElement }) {
-  const { events, grid, experts, list, left, locked, colours, words, says } = data
+  const { events, grid, experts, list, left, locked, colours, says, opened } = data
   let root = parentElement.querySelector('div.strip')
   if (!root) {
     root = element('div', 'strip')
@@ -106,10 +117,25 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
     made.dataset.kind = kind
     made.dataset.at = at
     nodes[kind][at] = made
+    const number = { event: of.place, expert: of.id, item: of.item }[kind]
+    if (opened === `${kind}-${number}`) {
+      made.classList.add('opened')
+      made.setAttribute('aria-expanded', 'true')
+    }
     const line = element('li')
     line.style.setProperty('--i', at)
     line.append(made)
     return [line, made]
+  }
+  // A cross beside what can be taken away; where it is away already, an arrow that brings it back.
+  function away(kind, at, of, gone) {
+    const made = element('button', 'away', gone ? '↺' : '×')
+    made.type = 'button'
+    made.tabIndex = -1  // by keyboard: Delete on the thing itself
+    made.title = made.ariaLabel = (gone ? says.back : says.away).replace('{}', () => of.name || `${says.expert} ${of.id}`)
+    made.hidden = kind === 'event' ? locked.remove : locked.silence
+    made.onclick = () => { takeAway(kind, at) }
+    return made
   }
   const history = column('events', says.history[0], says.history[1]), earliest = element('ol')
   earliest.setAttribute('aria-label', says.history[2])
@@ -117,6 +143,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
     const [line, made] = node('event', at, of, of.gone ? 'gone' : '')
     made.append(cover(of.cover), element('span', 'name', of.name), element('span', 'n'))
     made.setAttribute('aria-label', `${of.name}${of.gone ? says.gone : ''}`)
+    line.append(away('event', at, of, of.gone))
     earliest.append(line)
   })
   history.append(earliest)
@@ -140,17 +167,12 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
       if (folded.includes(at)) return
       const [line, made] = node('expert', at, of, of.quiet ? 'quiet' : '')
       if (of.part !== null) line.style.flexGrow = Math.max(of.part, 0.001)
-      const title = element('span', of.fits === false ? 'name other' : 'name', `${of.id}${of.name ? ` · ${of.name}` : ''}`)
+      const title = element('span', of.fits === false ? 'name other' : 'name', of.name ? `${of.id} · ${of.name}` : `${says.Expert} ${of.id}`)
       made.append(element('span', 'rank', `${of.rank}.`), title, element('span', 'n'))
       if (of.part !== null) made.append(element('span', 'part', part(of.part)))
       if (of.sub) made.append(element('span', 'sub', of.sub))
       made.setAttribute('aria-label', `${of.rank}. expert ${of.id}, ${of.name}. ${of.sub}${of.quiet ? says.quiet : ''}`)
-      const open = element('button', 'open', '↗')
-      open.type = 'button'
-      open.tabIndex = at ? -1 : 0
-      open.title = open.ariaLabel = `${says.open} ${of.id}`
-      open.onclick = () => setTriggerValue('opened', of.id)
-      if (!locked.look) line.append(open)
+      line.append(away('expert', at, of, of.quiet))
       chosen.append(line)
     })
     if (small.length > 1) {
@@ -200,7 +222,6 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
   flow.append(lines)
   const tip = element('div', 'tip')
   tip.setAttribute('aria-hidden', 'true')
-  flow.append(tip)
   const told = element('div', 'told', says.rest)
   told.setAttribute('aria-live', 'polite')
   root.replaceChildren(flow, told)
@@ -208,6 +229,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
 
   // --- where it stands ---
   let still = false
+  const cut = new Set()  // rows whose name does not fit
   const square = e => svg && svg.querySelector(`rect[data-e="${e}"]`)
   let zero
   // By layout, not by what is seen: a row on its way to a new rank is drawn elsewhere.
@@ -230,7 +252,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
     const [x1, y1] = end(a, 'out'), [x2, y2] = end(b, 'in'), down = flow.clientWidth <= 600
     const bend = down ? `C${x1} ${(y1 + y2) / 2} ${down && b.dataset.kind === 'item' ? 0 : x2} ${(y1 + y2) / 2} ${x2} ${y2}`
       : `C${(x1 + x2) / 2} ${y1} ${(x1 + x2) / 2} ${y2} ${x2} ${y2}`
-    return `<path class="${name}" pathLength="${name ? 1 : ''}" d="M${x1} ${y1}${bend}" stroke-width="${(0.8 + 3.2 * Math.min(share, 1)).toFixed(1)}"/>`
+    return `<path class="${name}"${name ? ' pathLength="1"' : ''} d="M${x1} ${y1}${bend}" stroke-width="${(0.8 + 3.2 * Math.min(share, 1)).toFixed(1)}"/>`
   }
   function draw(group, links) {
     zero = flow.getBoundingClientRect()
@@ -274,18 +296,13 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
     root.lit = ''
     heads([])
   }
-  // A name that is cut off is told in full above its row.
+  // A name that is cut off is told in full above its row. `settle` finds out which are, so that pointing measures nothing.
   function showTip(kind, at) {
-    const made = nodes[kind][at], name = made.querySelector('.name'), of = { event: events, expert: experts, item: list }[kind][at]
-    made.title = ''
-    if (made.dataset.kind === 'fold') return
-    if (name.scrollWidth <= name.clientWidth) { made.title = of.about ?? ''; return }
-    tip.textContent = of.about ?? `${of.id} · ${of.name}`
+    const made = nodes[kind][at], of = { event: events, expert: experts, item: list }[kind][at]
+    if (!cut.has(made)) return
+    tip.textContent = of.about ?? made.querySelector('.name').textContent
     tip.classList.add('there')
-    zero = flow.getBoundingClientRect()
-    const [x, y] = corner(made)
-    tip.style.left = `${Math.max(0, Math.min(x, flow.clientWidth - tip.offsetWidth))}px`
-    tip.style.top = `${y - tip.offsetHeight - 2}px`
+    made.parentNode.append(tip)
   }
   // Of what the numbers of a column are parts, as long as a path is lit.
   function heads(said, id) {
@@ -424,10 +441,16 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
 
   // --- pointing, walking, acting ---
   let touched = ''
+  const isAway = (kind, at) => kind === 'event' ? events[at].gone : kind === 'expert' && experts[at].quiet
+  function takeAway(kind, at) {
+    if (kind === 'item' || (kind === 'event' ? locked.remove : locked.silence)) return
+    setTriggerValue(...(kind === 'event' ? ['removed', events[at].place] : ['silenced', experts[at].id]))
+    nodes[kind][at].classList.add('busy')
+  }
+  // What was taken away comes back; anything else opens below the picture.
   function act(kind, at) {
-    if (kind === 'event' && !locked.remove) setTriggerValue('removed', events[at].place)
-    if (kind === 'expert' && !locked.silence) setTriggerValue('silenced', experts[at].id)
-    if (kind !== 'item' && !(kind === 'event' ? locked.remove : locked.silence)) nodes[kind][at].classList.add('busy')
+    if (isAway(kind, at)) takeAway(kind, at)
+    else setTriggerValue('looked', `${kind} ${{ event: events, expert: experts, item: list }[kind][at][{ event: 'place', expert: 'id', item: 'item' }[kind]]}`)
   }
   for (const [kind, of] of Object.entries(nodes)) of.forEach((made, at) => {
     if (made.dataset.kind === 'fold') return
@@ -446,6 +469,8 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
   flow.onkeydown = event => {
     const here = columns.findIndex(all => all.includes(event.target))
     if (event.key === 'Escape') rest()
+    const { kind, at } = event.target.dataset
+    if (kind && kind !== 'fold' && (event.key === 'Delete' || event.key === 'Backspace')) takeAway(kind, Number(at))
     if (here < 0) return
     const from = columns[here].indexOf(event.target)
     const to = { ArrowUp: [here, from - 1], ArrowDown: [here, from + 1], ArrowLeft: [here - 1, 0], ArrowRight: [here + 1, 0] }[event.key]
@@ -454,7 +479,6 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
     const going = columns[to[0]]?.[Math.max(0, to[1])]
     if (!going) return
     for (const each of columns[to[0]]) each.tabIndex = each === going ? 0 : -1
-    for (const each of flow.querySelectorAll('.open')) each.tabIndex = each.previousSibling.tabIndex
     going.focus()
   }
   if (svg) {
@@ -465,7 +489,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
     }
     const pick = e => {
       if (place.has(e)) act('expert', place.get(e))
-      else if (!locked.look) setTriggerValue('picked', e)
+      else setTriggerValue('looked', `expert ${e}`)
     }
     svg.onclick = event => {
       const over = event.target.closest('[data-e]'), e = over && Number(over.dataset.e)
@@ -488,7 +512,14 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
 
   // --- the lines at rest, and how the list answers ---
   function settle() {
-    for (const made of flow.querySelectorAll('.experts .node')) made.classList.toggle('low', made.clientHeight < 38)
+    for (const made of flow.querySelectorAll('.experts .node')) made.classList.toggle('low', made.clientHeight < 46)
+    cut.clear()
+    for (const made of flow.querySelectorAll('.node:not(.fold)')) {
+      const name = made.querySelector('.name')
+      if (name.scrollWidth > name.clientWidth - CROSS) cut.add(made)
+    }
+    for (const [kind, of] of [['event', events], ['item', list]])
+      of.forEach((each, at) => { nodes[kind][at].title = cut.has(nodes[kind][at]) ? '' : each.about })
     if (flow.classList.contains('build')) flow.style.setProperty('--begun', `${timeSinceBuild() ?? BUILD}ms`)
     draw('.rest', [...called('vote', every(events).flatMap(at => events[at].gone ? [] : voteLinks(at, false))),
       ...called('found', every(experts).flatMap(wanted)),
@@ -520,6 +551,8 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
       : was === now ? null : [{ transform: `translateY(${was - now}px)` }, { transform: 'none' }]
     if (moves) line.animate(moves, { duration: 700, easing: 'ease-in-out' })
   }
+  if (opened && root.opened !== opened) showDetails(calm)
+  root.opened = opened
   root.memory = { who: data.who, at: new Map([...rows].map(([item, line]) => [item, line.offsetTop])) }
   still = true  // the keyboard goes back to where it was; what is to be seen now is the answer, not the path
   if (held) nodes[held.kind]?.[Math.min(held.at, nodes[held.kind].length - 1)]?.focus()

@@ -26,7 +26,7 @@ from pages.components.page_context import Context
 
 LARGEST = 64  # squares a side; of more only the chosen and wanted ones are drawn: a finger would not meet them
 KEY = "start_strip"
-REMOVED, SILENCED, PICKED, OPENED = "removed", "silenced", "picked", "opened"
+REMOVED, SILENCED, LOOKED = "removed", "silenced", "looked"  # what was done in the picture
 LEGEND = ("load", "chosen", "edges", "bold", "faint", "gold")  # marks of the picture, each with its sentence
 HERE = Path(__file__)
 TEXT = page_text.load_page_text(__file__)
@@ -45,10 +45,11 @@ def model_trace(
 
 def show_strip(
     now: Context, rows: pd.DataFrame, here: Prediction, change: ListChange, *,
-    names: Mapping[int, str], traffic: RoutedUsers | None, changed: bool, on_act: Callable[[str, int], None],
-) -> bool:  # fmt: skip
-    """`rows`: the events that are shown (`event_rows`); `names`: what experts stand for; `on_act`: called with what was done, and
-    to which event, by its number, or expert. Returns whether an expert's page was asked for."""
+    names: Mapping[int, str], traffic: RoutedUsers | None, changed: bool, opened: str, on_act: Callable[[str, int | str], None],
+) -> ModelTrace:  # fmt: skip
+    """`rows`: the events that are shown (`event_rows`); `names`: what experts stand for; `opened`: what is open below;
+    `on_act`: called with what was done, and to which event, by its number, or expert, or with what was pressed (`expert 7`).
+    Return the links that were drawn."""
     indices = [None if index < 0 else int(index) for index in rows["index"]]
     trace = model_trace(now.open_run, here.history.items, sorted(here.scales.items()), here.keep_seen, indices, here)
     palette, shades, edits_locked = (
@@ -70,20 +71,22 @@ def show_strip(
             {"name": _bare_title(row["title"]), "mark": f"now {row['now'] or now.item_words.done}"}
             for row in change.gone.to_dict("records")
         ],
-        "locked": {"remove": edits_locked, "silence": edits_locked, "look": page_context.is_locked("expert")},
+        "locked": {"remove": edits_locked, "silence": edits_locked},
+        "opened": opened,
         "colours": palette._asdict(),
         "says": _text_data(now, trace, earlier),
     }
-    result = _mount(
-        data=data, key=KEY,
-        **{f"on_{what}_change": partial(_pass_act, what, on_act) for what in (REMOVED, SILENCED, PICKED, OPENED)},
+    _mount(
+        data=data, key=KEY, **{f"on_{what}_change": partial(_pass_act, what, on_act) for what in (REMOVED, SILENCED, LOOKED)}
     )  # fmt: skip
-    return isinstance(result.get(OPENED), int | float)
+    return trace
 
 
-def _pass_act(what: str, on_act: Callable[[str, int], None]) -> None:
+def _pass_act(what: str, on_act: Callable[[str, int | str], None]) -> None:
     value = (st.session_state.get(KEY) or {}).get(what)
-    if isinstance(value, int | float):
+    if what == LOOKED and isinstance(value, str):
+        on_act(what, value)
+    elif what != LOOKED and isinstance(value, int | float):
         on_act(what, int(value))
 
 
@@ -137,7 +140,8 @@ def _expert_data(
     event_share = None if trace.event_share is None else trace.event_share[place]
     contents = None if event_share is None else summarize_slot(now.dataset, here.history.items, event_share, name)
     if contents is not None:
-        fits, held = contents.fits, _bare_title(now.dataset.catalog.title(contents.item))
+        fits = contents.fits if trace.suggestion_share is not None else None  # where experts mix, people are named, not slots
+        held = _bare_title(now.dataset.catalog.title(contents.item))
         lines.append(f"slot: {contents.share:.0%} {held}" + f" ×{contents.times}" * (contents.times > 1))
         if fits is False:
             notes.append(TEXT("NAME_ELSEWHERE", name=name, share=f"{contents.named_share:.0%}", many=now.item_words.many))

@@ -153,6 +153,36 @@ def test_what_a_visitor_likes_is_read_in_the_person_s_place_and_undone_at_once(o
     assert not app.multiselect(key="start_yours_items").value and strip(app)["events"] == before["events"]
 
 
+def test_what_is_pressed_opens_in_place_with_the_numbers_of_the_picture(opened: Open) -> None:
+    app = opened(user="5")
+    drawn = strip(app)
+    item, event, expert = drawn["list"][0], drawn["events"][-1], drawn["experts"][0]
+    for address, title, heads in (
+        (f"event-{event['place']}", event["name"], ("Which experts keep it?", "What changes without it?")),
+        (f"item-{item['item']}", f"1. {item['name']}", ("Which items speak for it?", "Which experts matter for it?")),
+        (f"expert-{expert['id']}", f"Expert {expert['id']}", ("What does it stand for?", "Who uses it?", "Does it matter here?")),
+    ):
+        app = opened(user="5", details=address)
+        assert strip(app)["opened"] == address and any(each.value.startswith(title) for each in app.subheader), address
+        assert all(head in said(app) for head in heads), address
+    least = min(range(len(drawn["list"])), key=lambda at: drawn["list"][at]["without"][0])
+    fall = 1 - drawn["list"][least]["without"][0]
+    assert fall < 0.01 or f"−{fall:.0%}" in html(app)
+    app = press(app, "Take it away")
+    assert f"Without expert {expert['id']}:" in app.info[0].value and strip(app)["experts"][0]["quiet"]
+    for address in ("expert-64", "event-999", "item-0", "event-", "x", "expert-1e3"):
+        assert strip(opened(user="5", details=address))["opened"] == "", address
+
+
+def test_details_close_and_do_not_follow_to_another_person(opened: Open) -> None:
+    app = opened(user="5", details="expert-3")
+    assert any(each.value.startswith("Expert 3") for each in app.subheader)
+    other = healthy(app.number_input(key="user").set_value(6).run())
+    assert not other.subheader and strip(other)["opened"] == ""
+    app = press(opened(user="5", details="expert-3"), "Close")
+    assert strip(app)["opened"] == ""
+
+
 def test_a_held_person_is_nobody_s_to_change(opened: Open) -> None:
     app = opened(user="5", lock="user", expert="5")
     assert app.text_input(key="find_who").disabled

@@ -59,10 +59,14 @@ def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: A
     assert visit.page.evaluate("() => window.asked") == 0, "no rerun"
 
     expert = nodes["expert"].first
+    expert.press("Enter")  # opens it below the picture
+    visit.settled()
+    visit.says("What does it stand for?")
+    expect(nodes["expert"].first).to_have_class(re.compile("opened"))
     number = str(expert.get_attribute("aria-label")).split(",")[0].split()[-1]
     before = nodes["item"].evaluate_all("rows => rows.map(row => row.getAttribute('aria-label'))")
     expert.focus()
-    expert.press("Enter")
+    expert.press("Delete")
     visit.says(f"Without expert {number}:")
     expect(nodes["expert"].first).to_have_class(re.compile("quiet"))
     assert before != nodes["item"].evaluate_all("rows => rows.map(row => row.getAttribute('aria-label'))")
@@ -70,7 +74,7 @@ def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: A
     visit.settled()
     nodes["expert"].first.press("ArrowLeft")  # to the history
     visit.page.keyboard.press("ArrowDown")
-    visit.page.keyboard.press("Enter")
+    visit.page.keyboard.press("Delete")
     expect(nodes["event"].nth(1)).to_have_class(re.compile("gone"))
     visit.settled()
     assert re.search(r"edits=x\d+%2C-\d+", visit.page.url)
@@ -114,6 +118,12 @@ ENDS = """node => {
 }"""
 
 
+IN_VIEW = """() => {
+    const box = document.querySelector(".st-key-start_details").getBoundingClientRect()
+    return box.height > 50 && box.top >= 0 && box.bottom <= innerHeight + 1
+}"""
+
+
 # What of the picture lies under the sentence at its foot, or below the window.
 COVERED = """told => [...told.getRootNode().querySelectorAll(".node")].filter(node => {
     const foot = node.getBoundingClientRect().bottom
@@ -140,11 +150,12 @@ def test_a_bold_line_is_a_removal_that_was_measured_and_a_short_name_is_told_in_
 
 
 @pytest.mark.opens(f"/?{PLANTED}-slots&user=5")
-def test_lines_follow_the_rows_to_their_new_ranks_and_an_arrow_opens_the_expert(visit: Any) -> None:
+def test_lines_follow_the_rows_to_their_new_ranks(visit: Any) -> None:
     visit.page.emulate_media(reduced_motion="no-preference")
     strip = visit.page.locator(".st-key-start_strip")
     visit.page.set_viewport_size({"width": 1366, "height": 625})
-    for act in (lambda: strip.locator('.node[data-kind="expert"]').first.click(), lambda: visit.press("Reset")):
+    away = strip.locator('li:has(.node[data-kind="expert"]) .away').first
+    for act in (away.click, lambda: visit.press("Reset")):
         act()
         visit.settled()
         visit.page.wait_for_timeout(1_200)  # the rows have moved
@@ -154,10 +165,28 @@ def test_lines_follow_the_rows_to_their_new_ranks_and_an_arrow_opens_the_expert(
         assert where == sorted(where) and len(set(where)) > 5, "a line ends at another suggestion's row"
         hidden = strip.locator(".told").evaluate(COVERED)
         assert not hidden, hidden
-    card = strip.locator(".experts .node").nth(2)
-    number = str(card.get_attribute("aria-label")).split(",")[0].split()[-1]
-    strip.locator(".open").nth(2).click()
-    expect(visit.main.get_by_role("heading", level=1)).not_to_contain_text("What does ELASTIC do")
+
+
+@pytest.mark.opens(f"/?{PLANTED}-slots&user=5")
+def test_what_is_pressed_opens_below_the_picture_in_view_and_leads_to_its_page(visit: Any, elsewhere: Any) -> None:
+    visit.page.set_viewport_size({"width": 1280, "height": 800})
+    strip, panel = visit.page.locator(".st-key-start_strip"), visit.page.locator(".st-key-start_details")
+    for kind, says in (("event", "What changes without it?"), ("item", "Which experts matter"), ("expert", "Who uses it?")):
+        strip.locator(f'.node[data-kind="{kind}"]').nth(1).click()
+        expect(panel).to_contain_text(says)
+        visit.settled()
+        visit.page.wait_for_function(IN_VIEW)
+        assert f"details={kind}-" in visit.page.url
+        expect(strip.locator(".opened")).to_have_count(1)
+    number = visit.page.url.split("details=expert-")[1].split("&")[0]
+    visit.shares(elsewhere, f"details=expert-{number}")
+    expect(elsewhere.page.locator(".st-key-start_details")).to_contain_text(f"Expert {number}")
+    strip.locator(".opened").click()  # again: it closes
+    expect(panel).to_have_count(0)
+    visit.settled()
+    strip.locator('.node[data-kind="expert"]').nth(1).click()
+    panel.get_by_role("button", name="Open in full").click()
+    expect(visit.main.get_by_role("heading", level=1)).to_contain_text(f"expert {number}")
     visit.settled()
     assert "/experts" in visit.page.url and f"expert={number}" in visit.page.url
 

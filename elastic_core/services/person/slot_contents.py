@@ -41,3 +41,11 @@ def summarize_slot(dataset: Dataset, items: np.ndarray, event_share: np.ndarray,
     of_type = holds[:, types.index(name)]
     named_share = float(item_share @ of_type)
     return SlotContents(*top, named_share, bool(of_type[item] > 0 or named_share >= FITTING))
+
+
+def largest_items(items: np.ndarray, event_share: np.ndarray, most: int) -> list[tuple[int, float]]:
+    """The items that a slot holds most of, each with its part of the slot, the largest first; an item that is met twice counts
+    together."""
+    item_share = np.bincount(items, event_share)
+    order = np.argsort(-item_share, kind="stable")[:most]
+    return [(int(item), float(item_share[item])) for item in order if item_share[item] > 0]

@@ -1,0 +1,240 @@
+"""What was pressed in the picture, opened below it: an expert, an event, or a suggestion, and the way to its own page.
+
+The address carries it (`details=expert-7`), so that a link opens it again. It belongs to the person in view.
+"""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import streamlit as st
+
+from elastic_core.errors import InputError
+from elastic_core.services.edits import EditedPerson, Remove, Silence
+from elastic_core.services.person import influence, inspect
+from elastic_core.services.person.influence import Influence
+from elastic_core.services.person.model_trace import ModelTrace
+from elastic_core.services.person.prediction import Prediction
+from elastic_core.services.person.recommend import History
+from elastic_core.services.person.slot_contents import largest_items
+from elastic_core.text import escape_html as escape
+from pages.components import cache, edits, page_context, page_elements, page_text
+from pages.components.cache import OpenRun, cached_resource
+from pages.components.controls import place_button, write_in_address
+from pages.components.page_context import Context
+
+PARAMETER = "details"  # in the address
+OWNER = "start_details_of"  # whose details the visit opened last
+KINDS = EVENT, EXPERT, ITEM = "event", "expert", "item"
+FORM = re.compile(rf"({'|'.join(KINDS)})[- ](\d{{1,9}})", re.ASCII)
+MOST = 5  # rows of a comparison
+CLEAR = 0.1  # a change that counts
+JOURNEY_PART, MATTERS, JOURNEY_TARGET, TOP = "jrn_part", "What matters?", "jrn_for", "the top suggestion"  # of the Journey screen
+TEXT = page_text.load_page_text(__file__)
+
+
+class Details(NamedTuple):
+    """What is open: event `number` as edits count them, an expert, or an item (dense id)."""
+
+    kind: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}-{self.number}"
+
+
+@cached_resource(64)
+def item_influence(of: OpenRun, items: np.ndarray, target: int, scales: object, keep_seen: bool, _here: Prediction) -> Influence:
+    """What every event of a history changes for one item."""
+    return influence.measure_influence(of.model, of.dataset, History(items, target), _here.scales, keep_seen)
+
+
+def current_details(now: Context, person: EditedPerson, items: list[int]) -> Details | None:
+    """What the address opens; None where it opens nothing that is there. `items`: the suggestions."""
+    owner, match = (now.dataset.hash, now.user), FORM.fullmatch(st.query_params.get(PARAMETER, ""))
+    stays = st.session_state.get(OWNER, owner) == owner
+    st.session_state[OWNER] = owner
+    if match is None or not stays:
+        write_in_address(PARAMETER, None)
+        return None
+    details = Details(match[1], int(match[2]))
+    known = {
+        EVENT: person.numbers.tolist(), EXPERT: range(inspect.memory_size(now.model)), ITEM: items,
+    }[details.kind]  # fmt: skip
+    return details if details.number in known else None
+
+
+def toggle_details(pressed: str) -> None:
+    """For callbacks: open what was pressed, as the picture says it (`expert 7`); what is open already is closed."""
+    match = FORM.fullmatch(pressed)
+    if match is None:
+        return
+    text = f"{match[1]}-{match[2]}"
+    if st.query_params.get(PARAMETER) == text:
+        close_details()
+        return
+    write_in_address(PARAMETER, text)
+    if match[1] == EXPERT:
+        page_context.select_expert(int(match[2]))
+
+
+def close_details() -> None:
+    """For callbacks."""
+    write_in_address(PARAMETER, None)
+
+
+def show_details(now: Context, details: Details, person: EditedPerson, here: Prediction, trace: ModelTrace) -> None:
+    """The panel below the picture."""
+    with st.container(border=True, key="start_details"):
+        show = {EVENT: _show_event, EXPERT: _show_expert, ITEM: _show_item}[details.kind]
+        show(now, details.number, person, here, trace)
+
+
+def _show_head(title: str, page: str, edit: Remove | Silence | None, can_edit: bool) -> None:
+    """The title of the panel, what can be done, and the way to the whole page."""
+    with page_elements.place_in_row("center", gap="small"):
+        st.subheader(title, anchor=False, width="stretch")
+        if edit is not None:
+            place_button(
+                "Take it away", "start_details_away", edits.append_edits, edit, icon="block",
+                disabled=not can_edit or page_context.is_locked(edits.PARAMETER),
+            )  # fmt: skip
+        opens = place_button("Open in full", "start_details_full", _prepare_page, page, icon="open_in_full")
+        place_button("Close", "start_details_close", close_details, icon="close")
+    if opens:
+        page_context.open_page(f"{page}/page.py")
+
+
+def _prepare_page(page: str) -> None:
+    if page == "journey":
+        st.session_state[JOURNEY_PART], st.session_state[JOURNEY_TARGET] = MATTERS, TOP
+
+
+def _show_expert(now: Context, expert: int, person: EditedPerson, here: Prediction, trace: ModelTrace) -> None:
+    name, retrieved = cache.expert_name(now.open_run, expert), expert in here.active_experts
+    title = f"Expert {expert}" + (f" · {page_context.escape_markdown(name)}" if name else "")
+    _show_head(title, "experts", Silence(expert) if retrieved else None, len(here.active_experts) > 1)
+    meaning, crowd, effect = st.columns(3)
+    with meaning:
+        st.markdown("**What does it stand for?**")
+        found = cache.expert_names(now.open_run).get(expert) if now.dataset.catalog.genres else None
+        if found is not None and found.holds:
+            by = "BY_SLOT" if trace.suggestion_share is not None else "BY_PEOPLE"
+            st.markdown(TEXT(by, name=page_context.escape_markdown(name), lift=found.lift))
+        else:
+            st.markdown(TEXT("UNNAMED"))
+        if retrieved and trace.event_share is not None:
+            held = largest_items(here.history.items, trace.event_share[trace.experts.index(expert)], 3)
+            listed = ", ".join(f"{share:.0%} {_item_name(now, item)}" for item, share in held)
+            st.markdown(TEXT("HOLDS", listed=listed) if listed else "")
+    with crowd:
+        traffic = cache.route_everybody(now.open_run)
+        st.markdown("**Who uses it?**")
+        values = {"load": f"{traffic.load[expert]:,.0f}", "people": f"{len(traffic.experts):,}"}
+        st.markdown(TEXT("USED", even=f"{traffic.experts.size / len(traffic.load):,.0f}", **values))
+    with effect:
+        st.markdown("**Does it matter here?**")
+        if not retrieved:
+            st.markdown(TEXT("NOT_RETRIEVED"))
+        else:
+            _show_changes(now, here, trace.without_expert[:, trace.experts.index(expert)], TEXT("UNCHANGED_EXPERT"))
+
+
+def _show_event(now: Context, number: int, person: EditedPerson, here: Prediction, trace: ModelTrace) -> None:
+    index = person.numbers.tolist().index(number)
+    item = int(here.history.items[index])
+    _show_head(_item_name(now, item), "journey", Remove(number, number), here.n_events > 1)
+    holders, effect = st.columns(2)
+    with holders:
+        st.markdown("**Which experts keep it?**")
+        shares = [] if trace.event_share is None else trace.event_share[:, index].tolist()
+        held = sorted(zip(shares, trace.experts, strict=False), reverse=True)
+        rows = [(_expert_title(now, expert), share, f"{share:.0%}") for share, expert in held[:MOST] if share >= 0.01]
+        if rows:
+            st.html(bars_html(rows, TEXT("KEEPS_LABEL"), page_context.theme_palette().lit))
+        else:
+            st.markdown(TEXT("KEPT_BY_NONE"))
+    with effect:
+        st.markdown("**What changes without it?**")
+        if index in trace.indices:
+            _show_changes(now, here, trace.without_event[:, list(trace.indices).index(index)], TEXT("UNCHANGED_EVENT"))
+        else:
+            st.markdown(TEXT("NOT_SHOWN"))
+
+
+def _show_item(now: Context, item: int, person: EditedPerson, here: Prediction, trace: ModelTrace) -> None:
+    row = here.recommendation.table["item"].tolist().index(item)
+    _show_head(f"{row + 1}. {_item_name(now, item)}", "journey", None, False)
+    events, experts = st.columns(2)
+    words, palette = now.item_words, page_context.theme_palette()
+    with events:
+        st.markdown(f"**Which {words.many} speak for it?**")
+        try:
+            found = item_influence(now.open_run, here.history.items, item, sorted(here.scales.items()), here.keep_seen, here)
+        except InputError as error:
+            st.markdown(page_context.escape_markdown(f"{str(error)[:1].upper()}{str(error)[1:]}."))
+        else:
+            strongest = found.strongest(MOST)
+            rows = [
+                (inspect.split_year(each.title)[0], 1 / each.times - 1, format_change(1 / each.times))
+                for each in strongest.itertuples()
+            ]
+            st.html(bars_html(rows, TEXT("SPEAKS_LABEL", one=words.one), palette.lit))
+            st.caption(TEXT("SPEAKS", one=words.one, many=words.many, among=len(found.table)))
+    with experts:
+        if not trace.experts:
+            return
+        st.markdown("**Which experts matter for it?**")
+        changes = trace.without_expert[row]
+        order = [at for at in np.argsort(np.nan_to_num(changes, nan=1.0), kind="stable") if not np.isnan(changes[at])][:MOST]
+        rows = [(_expert_title(now, trace.experts[at]), float(changes[at] - 1), format_change(changes[at])) for at in order]
+        st.html(bars_html(rows, TEXT("MATTER_LABEL"), palette.lit))
+
+
+def _show_changes(now: Context, here: Prediction, times: np.ndarray, unchanged: str) -> None:
+    """The suggestions that a removal changes most; a sentence where none changes."""
+    titles, known = here.recommendation.table["title"].tolist(), np.nan_to_num(times, nan=1.0)
+    if np.isnan(times).all():
+        st.markdown(TEXT("UNKNOWN"))
+        return
+    order = np.argsort(-np.abs(np.log(np.maximum(known, 1e-9))), kind="stable")[:MOST]
+    rows = [(inspect.split_year(titles[at])[0], float(known[at] - 1), format_change(known[at])) for at in order]
+    st.html(bars_html(rows, TEXT("CHANGES_LABEL"), page_context.theme_palette().lit))
+    if not (np.abs(known - 1) >= CLEAR).any():
+        st.caption(unchanged)
+
+
+def _item_name(now: Context, item: int) -> str:
+    return page_context.escape_markdown(inspect.split_year(now.dataset.catalog.title(item))[0])
+
+
+def _expert_title(now: Context, expert: int) -> str:
+    name = cache.expert_name(now.open_run, expert)
+    return f"{expert} · {name}" if name else f"Expert {expert}"
+
+
+def format_change(times: float) -> str:
+    """What a removal does to a chance: `−31%`, `+12%`, `×14`, as the picture writes it."""
+    if 0.995 < times < 1.005:
+        return "±0%"
+    if times < 1:
+        return f"−{1 - times:.0%}"
+    return f"+{times - 1:.0%}" if times < 10 else f"×{times:.0f}"
+
+
+def bars_html(rows: list[tuple[str, float, str]], label: str, colour: str) -> str:
+    """Names with a bar each: (name, length of the bar, what is written). The longest bar is full; those of gains are hollow."""
+    longest = max((abs(length) for _, length, _ in rows), default=0) or 1
+    cell = "border:0;padding:.1rem .4rem .1rem 0"
+    lines = []
+    for name, length, written in rows:
+        fill = "transparent" if written.startswith(("+", "×")) else colour
+        bar = f"width:{max(2.0, 100 * abs(length) / longest):.0f}%;height:.6rem;box-sizing:border-box;border-radius:.15rem"
+        lines.append(
+            f'<tr><th scope="row" style="{cell};width:50%;font-weight:400;text-align:left;overflow-wrap:anywhere">'
+            f"{escape(name)}</th>"
+            f'<td style="{cell};width:34%"><div style="{bar};border:1.5px solid {colour};background:{fill}"></div></td>'
+            f'<td style="{cell};text-align:right;font-weight:600">{escape(written)}</td></tr>'
+        )
+    table = "width:100%;table-layout:fixed;border-collapse:collapse;border:0;font-size:.8rem;line-height:1.3"
+    return f'<table aria-label="{escape(label)}" style="{table}"><tbody>{"".join(lines)}</tbody></table>'
