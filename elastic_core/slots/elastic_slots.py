@@ -346,12 +346,12 @@ class ElasticSlots(WithItemDistributions, StreamingModel, TracingModel):
         before = found.before
         same = None if before is None else found.experts.unsqueeze(-1) == before.experts.unsqueeze(1)  # [B, k', k]
         if before is None or same is None or not same.any(-1).all():
-            return self._fit_items(items, found, masses)
-        whole = self._fit_items(items, before, self.item_distribution.retrieved_log_normalisers(self, before))
+            return self._assign_items(items, found, masses)
+        whole = self._assign_items(items, before, self.item_distribution.retrieved_log_normalisers(self, before))
         kept = whole.gather(1, same.int().argmax(-1).unsqueeze(-1).expand(-1, -1, items.shape[1]))
         return torch.cat([kept, (whole.sum(1) - kept.sum(1)).unsqueeze(1)], 1)
 
-    def _fit_items(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
+    def _assign_items(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
         """How well items fit what experts stand for, and none of them: a softmax over the k + 1 rows of `[B, k + 1, N]`."""
         vectors = self.item_distribution(retrieved_values(self, found))
         logits = (vectors @ self.scorer().item_rows(items).mT).float() - masses.unsqueeze(-1)
