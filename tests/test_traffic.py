@@ -143,11 +143,21 @@ def test_what_a_run_recorded_by_epoch_is_read(small_world: Dataset, tmp_path: Pa
         return Run(folder)
 
     here = finished("a")
-    assert runs.by_epoch(here)["entropy"].tolist() == [0.8]
+    assert runs.by_epoch(here)[["entropy", "ndcg"]].to_numpy().tolist() == [[0.8, 0.1]]
+    frame, loads = runs.epochs_to_play(here)
+    assert frame["half"].isna().all() and len(frame) == 1 and loads.empty, "totals without copies"
 
 
-def test_last_used_and_heat() -> None:
+def test_what_is_played_are_the_copies_that_a_run_kept(tiny_runs: Path) -> None:
+    run = Run(tiny_runs / "tiny")
+    frame, loads = runs.epochs_to_play(run)
+    assert frame["epoch"].tolist() == loads.index.tolist() == [epoch for epoch, _ in run.snapshots()] and len(frame) == 2
+    for row, (_, load) in zip(frame.to_dict("records"), loads.iterrows(), strict=True):
+        assert row["used"] == pytest.approx((load > 0).mean(), abs=1e-4), "as the run recorded it"
+        ordered, least = sorted(load, reverse=True), int(row["half"])
+        assert sum(ordered[:least]) >= load.sum() / 2 > sum(ordered[: least - 1])
+
+
+def test_last_used() -> None:
     loads = pd.DataFrame([[3, 0, 1, 0], [2, 0, 0, 5], [4, 0, 0, 6]], index=[1, 2, 4])
     assert runs.last_used(loads).tolist() == [4, 0, 1, 4]
-    table = runs.load_over_time(loads)
-    assert table.index.tolist() == [3, 0, 1, 2] and table.loc[0].tolist() == [3, 2, 4]

@@ -6,9 +6,8 @@ says which of them it is.
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
@@ -17,8 +16,6 @@ from elastic_core.results.compare import needs_training, noise_of_comparison, p_
 from elastic_core.results.reproduce import REPEATS, System, planned_runs
 from elastic_core.results.statistics import LEVEL, detectable_from_interval
 from elastic_core.results.systems import (
-    BUDGET,
-    FILMS,
     MADE_UP,
     DataSet,
     fair_sasrec,
@@ -32,12 +29,13 @@ from elastic_core.results.systems import (
 from elastic_core.runs import Run
 from elastic_core.text import true_minus
 
-Answer = Literal["yes", "in part", "made-up", "it depends", "no", "not known"]
+Answer = Literal["yes", "it depends", "no", "not known"]
+MARKS: dict[Answer, str] = {"yes": "▲", "it depends": "▲▼", "no": "▼"}
+LEVEL_MARK, UNKNOWN_MARK = "○", "?"  # several trainings that cannot be told apart, and one training
 Screen = Literal["systems", "speed", "experts"]
 Differences = Callable[[DataSet, System, str], pd.DataFrame]  # of a data set: one system minus the others, under a protocol
 COUNTING, SASREC = System("cooccurrence"), System("sasrec")
-NO_ROOM_FOR = re.compile(rf" \(reassembled\)|{BUDGET.pattern}")  # of a place, in a short sentence
-TOO_CLOSE, TRAINED_ONCE = "too close to zero", "trained once, may be luck"  # why something is not known
+TOO_CLOSE, TRAINED_ONCE = "too close to zero", "trained once, so it may be luck"  # why something is not known
 COLUMNS = ("claim", "answer", "data", "difference", "low", "high", "n", "why not known", "runs", "sentence")
 
 
@@ -49,7 +47,7 @@ class Finding(NamedTuple):
     why: str = ""
     data: str = ""  # key of its data set
     where: str = ""  # what it was asked of, in words
-    kind: str = ""  # of the data
+    against: str = ""  # the system that it was set against
     system: str = ""  # what is A in the result tables
     runs: tuple[str, ...] = ()
     difference: float = math.nan
@@ -60,11 +58,19 @@ class Finding(NamedTuple):
     other: str = ""  # where people choose again what they know: another answer under `WITH_SEEN`
 
     @property
+    def mark(self) -> str:
+        """What stands in the grid of claims: ▲ yes, ▼ no, ○ several trainings that cannot be told apart, ? one training."""
+        return MARKS.get(self.answer, UNKNOWN_MARK if self.why == TRAINED_ONCE else LEVEL_MARK)
+
+    @property
     def brief(self) -> str:
-        """`MovieLens-100K (real films) −0.0012 (too close to zero)`; the sentence says more of the place."""
-        place = NO_ROOM_FOR.sub("", self.where) + (f" ({FILMS})" if self.kind == FILMS else "")
-        why = "; ".join(filter(None, (self.why, self.other)))
-        return true_minus(f"{place} {self.difference:+.4f}") + (f" ({why})" if why else "")
+        """`MovieLens-100K, against SASRec: −0.0012 (95%: −0.0094 to +0.0070), too close to zero`; the sentence where there is no
+        number."""
+        if math.isnan(self.difference):
+            return self.sentence
+        place = f"{self.where}, against {self.against}" if self.against else self.where
+        interval = "" if math.isnan(self.low) else f" (95%: {self.low:+.4f} to {self.high:+.4f})"
+        return ", ".join(filter(None, (true_minus(f"{place}: {self.difference:+.4f}{interval}"), self.why, self.other)))
 
 
 class Verdict(NamedTuple):
@@ -80,37 +86,12 @@ class Verdict(NamedTuple):
     note: str = ""  # how all of it was measured
     unit: str = ""  # of the numbers, where they are no NDCG@10
 
-    @property
-    def answer(self) -> Answer:
-        """Of all findings. Yes where all say so, in part where some do and the rest is not known; no where nothing says yes.
-        In part, but only in worlds that we made up, where real data were asked and nothing is known of any."""
-        known = {finding.answer for finding in self.findings} - {"not known"}
-        if not known:
-            return "not known"
-        if len(known) > 1 or "it depends" in known:
-            return "it depends"
-        (only,) = known
-        if only != "yes" or all(finding.answer == "yes" for finding in self.findings):
-            return only
-        real = {finding.kind for finding in self.findings} - {MADE_UP}
-        return "in part" if not real or real & self._kinds_with_a_yes() else "made-up"
-
-    def _kinds_with_a_yes(self) -> set[str]:
-        return {finding.kind for finding in self.findings if finding.answer == "yes"}
-
-    @property
-    def lacking(self) -> list[str]:
-        """Kinds of real data that were asked without any yes, where others have one."""
-        kinds = dict.fromkeys(finding.kind for finding in self.findings)
-        return [kind for kind in kinds if kind not in (MADE_UP, *self._kinds_with_a_yes())]
-
-    @property
-    def lines(self) -> dict[str, str]:
-        """Every answer that was found, with its data and their numbers; a sentence that stands for itself has no name."""
-        if not self.findings or not self.findings[0].where:
-            return {"": self.findings[0].sentence if self.findings else self.absent}
-        briefs = {answer: [each.brief for each in self.findings if each.answer == answer] for answer in get_args(Answer)}
-        return {answer: f"{', '.join(of_answer)}." for answer, of_answer in briefs.items() if of_answer}
+    def marks_by_data(self) -> dict[str, str]:
+        """By the key of a data set: every mark that its findings have, each once."""
+        marks = dict[str, str]()
+        for finding in self.findings:
+            marks[finding.data] = marks.get(finding.data, "") + finding.mark * (finding.mark not in marks.get(finding.data, ""))
+        return marks
 
 
 class Question(NamedTuple):
@@ -126,32 +107,33 @@ class Question(NamedTuple):
 
 QUESTIONS = (
     Question(
-        "baseline", "ELASTIC is better than mere counting (co-occurrence).", "elastic", COUNTING,
-        "More people; a baseline that counts better.",
-    ),
-    Question(
-        "slots-baseline", "ELASTIC with interest slots (ours) is better than counting.", "elastic-slots", COUNTING,
+        "baseline", "ELASTIC beats counting which items occur together.", "elastic", COUNTING,
         "More people, or a baseline that counts better.",
     ),
     Question(
-        "sasrec", "ELASTIC is better than SASRec (with the same local convolution, where that was run).", "elastic", SASREC,
-        "More seeds, or longer histories. Where SASRec was run only without ELASTIC’s convolution, a lead may come from that.",
+        "slots-baseline", "ELASTIC with interest slots (ours) beats counting.", "elastic-slots", COUNTING,
+        "More people, or a baseline that counts better.",
     ),
     Question(
-        "hstu", "ELASTIC is better than HSTU, if both know what was met before.", "elastic", System("hstu"),
-        "Seeds of HSTU on MovieLens-1M; the local convolution for HSTU too.", with_repeats=True,
+        "sasrec", "ELASTIC beats SASRec with the same convolution.", "elastic", SASREC,
+        "More seeds, or longer histories. Where SASRec was run without ELASTIC’s convolution, a lead may come from that.",
     ),
     Question(
-        "memory", "A memory helps: own experts for each person are better than the same few for all.", "elastic",
-        System("elastic", "memory-none"), "Seeds without a memory; data with more interests than everybody shares.",
+        "hstu", "ELASTIC beats HSTU if both know what a person has seen.", "elastic", System("hstu"),
+        "More seeds of HSTU on MovieLens-1M, or HSTU with the local convolution.", with_repeats=True,
     ),
     Question(
-        "slots-memory", "With interest slots, a memory helps.", "elastic-slots", System("elastic-slots", "memory-none"),
-        "Seeds without a memory on real data; a made-up world with fewer interests than slots.",
+        "memory", "Personal experts improve recommendations.", "elastic",
+        System("elastic", "memory-none"), "More seeds without a memory, or data with more interests than people share.",
     ),
     Question(
-        "gate", "Keys that learn are better than random keys.", "elastic", System("elastic", "gate-none"),
-        "Seeds of the run whose keys do not learn.",
+        "slots-memory", "With interest slots, personal experts improve them.", "elastic-slots",
+        System("elastic-slots", "memory-none"),
+        "More seeds without a memory on real data, or a made-up world with fewer interests than slots.",
+    ),
+    Question(
+        "gate", "Keys that learn beat random keys.", "elastic", System("elastic", "gate-none"),
+        "More seeds of the run whose keys do not learn.",
     ),
 )  # fmt: skip
 
@@ -227,26 +209,15 @@ def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, toget
     else:
         protocol = main_protocol(data_set.systems)
         why, words = _why_not_known(sides, protocol, low, high, bool(row["seeds_counted"]), row["adjusted"], together)
-    where = f"{data_set.title}{recipe_label(a)}"
+    where, against = f"{data_set.title}{recipe_label(a)}", system_label(b._replace(budget=""))
     trainings = " and ".join(str(len(side)) if needs_training(side[0]) else "none" for side in sides)
     numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, trainings: {trainings})"
     words += f". Ranked with known items, too: {other}" if other else ""
     return Finding(
-        answer,
-        true_minus(f"{where}, against {system_label(b._replace(budget=''))}: {numbers}: {words}."),
-        why,
-        data_set.key,
-        where,
-        data_set.kind,
-        system_title(a, sides[0]),
-        tuple(run.name for side in sides for run in side),
-        difference,
-        low,
-        high,
-        int(row["n"]),
-        main_protocol(data_set.systems),
-        other,
-    )
+        answer, true_minus(f"{where}, against {against}: {numbers}: {words}."), why, data_set.key, where,
+        against, system_title(a, sides[0]), tuple(run.name for side in sides for run in side), difference, low, high,
+        int(row["n"]), main_protocol(data_set.systems), other,
+    )  # fmt: skip
 
 
 def _why_not_known(
@@ -273,14 +244,6 @@ def _why_not_known(
     else:
         detectable = detectable_from_interval(low, high)
     return TOO_CLOSE, f"zero lies inside; only {detectable:.4f} {seen} (4 times in 5)"
-
-
-def count_sentence(verdicts: Sequence[Verdict]) -> str:
-    """`Of 10 claims: 1 yes, 3 yes in part, …`."""
-    counts = {answer: sum(each.answer == answer for each in verdicts) for answer in get_args(Answer)}
-    words = {"in part": "yes in part", "made-up": "yes in made-up worlds only"}
-    parts = [f"{count} {words.get(answer, answer)}" for answer, count in counts.items() if count]
-    return f"Of {len(verdicts)} claims: {', '.join(parts)}."
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:

@@ -5,7 +5,6 @@ They take whatever an address asks for: what Streamlit could not read is not lis
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -126,14 +125,6 @@ def number_input(label: str, *limits: Any, key: str, place: Any = st, **look: An
     return bind_widget(
         place.number_input, label, *limits, key=key, listen=parameter is None or not _is_infinite(parameter), **look
     )
-
-
-def picked_number(key: str) -> int | None:
-    """For the callback of a list of numbers: which one was taken; None where it is not offered any more.
-
-    A visitor may answer a page while the next one is drawn. Streamlit calls back then with the words that were on the screen."""
-    value = st.session_state.get(key)
-    return int(value) if isinstance(value, Integral) else None
 
 
 def _is_infinite(text: str) -> bool:

@@ -196,34 +196,38 @@ def show_expert_card(text: str) -> None:
 
 
 def show_footer(command: str, *words: object, **settings: Any) -> None:
-    """The end of a page: its address, all its tables in one file, how its model is used, and the command that computes the same.
+    """The end of a page, one menu: its address, the command that computes the same, all its tables in one file, and how its
+    model is used.
 
     `command` is ours; names and ids follow as `words`, each quoted for a shell. Where none prints what the page shows, it is the
     test that holds the numbers: `python -m pytest tests/test_….py`.
     """
     command = " ".join([command, text.shell_command(*words)]) if words else command
     context = page_context.require_context()
-    view_settings = {"run": context.run.name, "user": context.user + 1, **settings}
     st.divider()
-    with place_in_row("top"):
-        with st.popover("Link", icon=":material/link:", key="foot_link"):
-            st.write("The link survives a restart.")
-            st.code(page_context.view_address(), language=None, wrap_lines=True)
-        panel = st.popover("Download", icon=":material/download:", key="foot_view", on_change="rerun")
-        if panel.open:
-            tables = dict(st.session_state[TABLES])
-            panel.write(f"This view: settings and {len(tables)} tables, as JSON.")
-            link = page_context.view_address()
-            panel.download_button(
-                "JSON", lambda: exports.to_json(tables, {**view_settings, "address": link, "command": command}), "view.json",
-                "application/json", key="foot_json", on_click="ignore", icon=":material/data_object:",
-            )  # fmt: skip
-        usage_pressed = st.button("Use this model", icon=":material/rocket_launch:", key="foot_use")
-        with st.popover("Reproduce", icon=":material/terminal:", key="foot_command"):
-            st.write("In the project’s folder, once it is installed there (`pip install -e .`):")
-            st.code(command, language="bash", wrap_lines=True)
-    if usage_pressed:
-        st.dialog("Use this model", width="large")(model_usage.show_model_usage)(context.run, context.dataset, context.user)
+    _show_footer_menu(command, {"run": context.run.name, "user": context.user + 1, **settings})
+
+
+@st.fragment
+def _show_footer_menu(command: str, view_settings: dict[str, Any]) -> None:
+    """A fragment, so that opening the menu does not run the page again."""
+    menu = st.expander("Share or reproduce", icon=":material/ios_share:", key="foot_menu", on_change="rerun")
+    if not menu.open:
+        return
+    context = page_context.require_context()
+    tables, link = dict(st.session_state[TABLES]), page_context.view_address()
+    with menu:
+        st.markdown("**Link.** It opens this view again, even after a restart.")
+        st.code(link, language=None, wrap_lines=True)
+        st.markdown("**Command.** Where the project is installed, it computes the same.")
+        st.code(command, language="bash", wrap_lines=True)
+        about = {**view_settings, "address": link, "command": command}
+        st.download_button(
+            "Download all tables", lambda: exports.to_json(tables, about), "view.json",
+            "application/json", key="foot_json", on_click="ignore", icon=":material/data_object:",
+        )  # fmt: skip
+        with st.expander("Use this model", icon=":material/rocket_launch:", key="foot_use"):
+            model_usage.show_model_usage(context.run, context.dataset, context.user)
 
 
 def show_confidence_notes(notes: Iterable[str]) -> None:
@@ -243,7 +247,7 @@ def show_explanation(about: ChartText) -> None:
 
 
 def remember_table(key: str, table: pd.DataFrame) -> None:
-    """Adds a table to what "Download" holds, for what is drawn in another way than as a chart."""
+    """Adds a table to what the menu at the foot holds, for what is drawn in another way than as a chart."""
     st.session_state.setdefault(TABLES, {})[key] = table
 
 

@@ -1,93 +1,73 @@
-"""The first depth: each claim of the paper as a sentence, yes, no or not known, its numbers; doubt behind *How sure?*."""
+"""Claims: a grid of claims and data sets, and what each answer stands on, where somebody asks."""
 
 from itertools import chain
 
 import streamlit as st
 
-from elastic_core.results.claims import Finding, Verdict, count_sentence, verdict_table
-from elastic_core.results.systems import UNEVEN, UNEVEN_NOTE, join_names
+from elastic_core.results.claims import Finding, Verdict, verdict_table
+from elastic_core.results.systems import UNEVEN, UNEVEN_NOTE
 from elastic_core.services.evidence import meaning
 from pages.components import expert_meaning, glossary, page_context, page_elements, page_text, results
-from pages.components.controls import place_button
+from pages.components.controls import choose_from_list, place_button
 from pages.evidence import cached
+from pages.evidence.claim_grid import claim_grid_html
 
 TEXT = page_text.load_page_text(__file__)
-# Of an answer: what the badge says, its icon and its colour.
-BADGES = {
-    "yes": ("Yes", "check", "green"), "in part": ("Yes, in part", "rule", "green"), "no": ("No", "close", "red"),
-    "made-up": ("Yes in made-up worlds", "rule", "blue"),
-    "it depends": ("It depends", "alt_route", "orange"), "not known": ("Not known", "help", "gray"),
-}  # fmt: skip
+CLAIM, NONE = "lrn_claim", ""
+ABOUT_EXPERTS = ("meaning", "interest")  # claims that a run answers once its memory was asked
 GOES = {"systems": "See all systems", "speed": "See the curves", "experts": "See the experts"}
 SCREENS = {"systems": "evidence/page.py", "speed": "speed/page.py", "experts": "experts/page.py"}
 
 
 def show_claims() -> None:
     now = page_context.current_context()  # none where no run opens: kept ranks can be read all the same
+    st.markdown(TEXT("CLAIMS"), help=f"NDCG@10: {glossary.METRICS['NDCG@10']}.")
     measured, _ = results.measured_data(page_context.RUNS)
     rows = expert_meaning.meaning_rows(page_context.RUNS)
-    head = st.empty()
-    head.markdown("Comparing system by system …")
-    found = list[Verdict]()
-    for each in chain(
-        results.answer_questions(measured), meaning.find_verdicts(measured, rows), [cached.speed_verdict(page_context.RUNS)]
-    ):
-        found.append(each)
-        show_claim(each)
-    head.markdown(f"**{count_sentence(found)}** {TEXT('CLAIMS')}", help=f"NDCG@10: {glossary.METRICS['NDCG@10']}.")
-    if now is not None and now.model.retrieves:
-        expert_meaning.meaning_row(now.run, "lrn_measure")
-    if any(UNEVEN in finding.system for each in found for finding in each.findings):
-        st.caption(UNEVEN_NOTE)
+    with st.spinner("Comparing system by system …"):
+        verdicts: list[Verdict] = [
+            *chain(results.answer_questions(measured), meaning.find_verdicts(measured, rows)),
+            cached.speed_verdict(page_context.RUNS),
+        ]
+    st.html(claim_grid_html(verdicts, measured, page_context.theme_palette()))
+    names = {NONE: "Choose a claim", **{verdict.key: verdict.claim for verdict in verdicts}}
+    chosen = choose_from_list("What an answer stands on", names, key=CLAIM)
+    if chosen != NONE:
+        with st.container(border=True):
+            show_findings(next(verdict for verdict in verdicts if verdict.key == chosen))
+            if chosen in ABOUT_EXPERTS and now is not None and now.model.retrieves:
+                expert_meaning.meaning_row(now.run, "lrn_measure")
     panel = st.expander("All findings as a table", key="lrn_all", on_change="rerun")
     if panel.open:
         with panel:
-            table = verdict_table(found)
+            table = verdict_table(verdicts)
             alt = f"{len(table)} findings with their numbers and runs"
             page_elements.show_table("lrn_findings", table, TEXT.chart_text("FINDINGS"), alt, height=220)
     if now is not None:
         page_elements.show_footer("elastic reproduce", "--table")
 
 
-def show_claim(each: Verdict) -> None:
-    said, icon, colour = BADGES[each.answer]
-    if each.answer in ("in part", "made-up") and each.lacking:
-        said, colour = f"{said}, not known on {join_names(each.lacking)}", "blue"
-    with st.container(border=True, key=f"lrn_card_{each.key}", gap="xsmall"):
-        with page_elements.place_in_row():
-            st.markdown(f"**{each.claim}**", width="stretch")
-            st.badge(said, icon=f":material/{icon}:", color=colour)
-            panel = st.popover("How sure?", key=f"lrn_more_{each.key}", type="tertiary")
-        names = {answer: f"**{answer.capitalize()}:** " if answer else "" for answer in each.lines}
-        told = [names[answer] + page_context.escape_markdown(text) for answer, text in each.lines.items()] + (
-            [each.unit] if each.findings else []
-        )
-        st.markdown(f":small[{' '.join(told)}]")
-    with panel:
-        show_findings(each)
-
-
-def show_findings(each: Verdict) -> None:
-    """Every finding with its interval, or why it is none; what would change our mind; the way to the numbers."""
-    icon = {answer: name for answer, (_, name, _) in BADGES.items()}
-    lines = [f"- :material/{icon[finding.answer]}: {page_context.escape_markdown(finding.sentence)}" for finding in each.findings]
-    lines += [f"- :material/help: {page_context.escape_markdown(each.absent)}"] if each.absent else []
+def show_findings(verdict: Verdict) -> None:
+    """Every finding with its interval, or why there is none; what would change our mind; the way to the numbers."""
+    lines = [f"- {finding.mark} {page_context.escape_markdown(finding.sentence)}" for finding in verdict.findings]
+    lines += [f"- {page_context.escape_markdown(verdict.absent)}"] if verdict.absent else []
     st.markdown("\n".join(lines))
-    if each.note:
-        st.caption(page_context.escape_markdown(each.note))
-    st.markdown(f"**What would change our mind:** {each.change}")
-    if each.command:
-        st.caption("Measures what is missing:")
-        st.code(each.command, language="bash", wrap_lines=True)
-    first = each.findings[0] if each.findings else None
+    notes = [verdict.unit, verdict.note, UNEVEN_NOTE if any(UNEVEN in each.system for each in verdict.findings) else ""]
+    for note in filter(None, notes):
+        st.caption(page_context.escape_markdown(note))
+    st.markdown(f"**What would change our mind:** {verdict.change}")
+    if verdict.command:
+        st.caption("This command measures what is missing:")
+        st.code(verdict.command, language="bash", wrap_lines=True)
+    first = verdict.findings[0] if verdict.findings else None
     if place_button(
-        GOES[each.screen], f"lrn_go_{each.key}", open_screen, each.screen, first, icon="arrow_forward", type="tertiary"
+        GOES[verdict.screen], f"lrn_go_{verdict.key}", open_screen, verdict.screen, first, icon="arrow_forward", type="tertiary"
     ):
-        page_context.open_page(SCREENS[each.screen])
+        page_context.open_page(SCREENS[verdict.screen])
 
 
 def open_screen(screen: str, first: Finding | None) -> None:
-    """Sets the other page to what the verdict is about."""
+    """Sets the other page to what a claim is about."""
     if screen != "systems":
         return
     settings = {"ev_depth": "Systems"}

@@ -42,7 +42,7 @@ def show_navigation(of: Subject, expert: int, strongest: int, why: str) -> None:
             expert,
             icon="casino",
             disabled=held,
-            help="Any that somebody uses.",
+            help="Any expert that somebody uses.",
         )
         row, column = of.survey.place(expert)
         where = f"Row {row}, column {column}."
@@ -81,7 +81,7 @@ def _show_meaning(of: Subject, expert: int) -> list[str]:
     label, alone, told = overview.label_expert(of.survey, expert), cached.alone(of, expert), []
     if of.survey.met is not None:  # a made-up world, in which the truth is known
         row = cached.expert_table(of).iloc[expert]
-        told = ["**True interest.** None: it reads nothing."]
+        told = ["**True interest.** It has none, because it reads nothing."]
         if row["interest"]:
             values = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
             told = [sentences.TEXT("SURE_PLANTED", interest=page_context.escape_markdown(row["interest"]), **values)]
@@ -107,7 +107,7 @@ def _describe_effect(of: Subject, expert: int) -> tuple[str, str, list[str]]:
     if not of.traffic.load[expert]:
         return "To nobody", "Nobody uses it.", []
     if of.traffic.experts.shape[1] < 2:
-        return "It is the only one", "Each person has one expert. Without it, nothing reads the history.", []
+        return "It is the only one", "Each person has one expert, and without it nothing reads the history.", []
     row, alike = cached.measure_removal(of, expert), cached.measure_matched_removal(of, expert)
     return *sentences.describe_effect(row, alike), sentences.effect_notes(row, alike)
 
@@ -117,9 +117,9 @@ def show_dead_notice(of: Subject, expert: int) -> bool:
     found = of.survey
     (row, column), lines = found.place(expert), relations.line_loads(found, expert)
     st.warning(
-        f"**Expert {expert} is dead: nobody in this data uses it.** Its row {row} is used {lines['row']:.0f} times, its column "
-        f"{column} {lines['column']:.0f} times (equal use: {lines['even']:.0f}). What it holds is a random start, or something "
-        "from earlier in training.",
+        f"**Expert {expert} is dead: nobody in this data uses it.** Its row {row} is used {lines['row']:.0f} times and its "
+        f"column {column} {lines['column']:.0f} times; with equal use it would be {lines['even']:.0f}. Its vector is still the "
+        "random start, or what it learned early in training.",
         icon=":material/hide_source:",
     )
     return bind_widget(st.toggle, "Show anyway", key="exp_anyway")

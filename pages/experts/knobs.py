@@ -32,7 +32,7 @@ def show_knobs(of: Subject, expert: int, user: int) -> list[str]:
     if here.scales:
         _show_cost(of, here.scales)
         if len(turned_list.table):
-            with st.expander("More: every number", icon=":material/table:"):
+            with st.expander("Every number", icon=":material/table:"):
                 _show_numbers(turned_list)
     else:
         page_elements.show_explanation(sentences.KNOBS)
@@ -44,7 +44,7 @@ def show_knobs(of: Subject, expert: int, user: int) -> list[str]:
 
 
 def _place_sliders(of: Subject, here: Prediction, edit_list: Edits) -> None:
-    st.markdown("**How strong?** :small[1 = as it is, 0 = silenced]")
+    st.markdown("**How strong is each expert?** :small[1 is as it is, 0 is silenced]")
     columns, held = st.columns(2, gap="small"), page_context.is_locked(edits.PARAMETER)
     for rank, expert in enumerate(here.experts):
         key = f"{SLIDER}{expert}"
@@ -98,8 +98,8 @@ def _show_list(of: Subject, turned_list: TurnedList) -> list[str]:
             middle, low, high = median_and_range(turned_list.null_new)
             doubts = [sentences.TEXT("SURE_TURN", middle=middle, low=low, high=high, tries=len(turned_list.null_new))]
         doubts += [
-            f"**Expert {row['expert']}.** With other experts turned instead: {row['null']:.0%} (95%: {row['low']:.0%} to "
-            f"{row['high']:.0%}) {escape_markdown(row['genre'])}."
+            f"**Expert {row['expert']}.** With other experts turned instead, {row['null']:.0%} of the ten are "
+            f"{escape_markdown(row['genre'])} (95%: {row['low']:.0%} to {row['high']:.0%})."
             for row in rows
             if row["null"] == row["null"]
         ]
@@ -124,7 +124,7 @@ def _show_cost(of: Subject, scales: Scales) -> None:
         with page_elements.place_in_row():
             pressed = st.button(
                 "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not many,
-                help="Two passes over these people. Any other control stops them.",
+                help="It takes two passes over these people. Any other control stops them.",
             )  # fmt: skip
             place = st.empty()
             place.caption(sentences.TEXT("COST_NOTE", some=some))
@@ -137,7 +137,7 @@ def _show_cost(of: Subject, scales: Scales) -> None:
     people = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
     null = "There is no other expert to compare with."
     if other["n"]:
-        null = f"Other experts, turned the same way: {sentences.format_change(other)}."
+        null = f"The same turn on other experts changes it by {sentences.format_change(other)}."
     st.markdown(f"For {people} people whom this turn touches, NDCG@10 changes by **{sentences.format_change(this)}**. {null}")
     page_elements.remember_table("exp_turn_cost_rows", measured)
 
@@ -161,7 +161,7 @@ def _show_everybody(of: Subject, expert: int) -> None:
         )
         replacement = drawn if other is None else int(other)
         if other is None:
-            st.caption(f"Now: expert {drawn}, drawn at random.")
+            st.caption(f"Now it is expert {drawn}, drawn at random.")
         if replacement == expert:
             st.info(f"Expert {expert} in its own place changes nothing.")
     table = cached.effects(of, expert, replacement)
@@ -172,7 +172,7 @@ def _show_everybody(of: Subject, expert: int) -> None:
     with chart:
         page_elements.show_chart("exp_effects", figure, table, sentences.EFFECTS, alt)
     st.markdown(_effect_sentence(table))
-    with st.expander("More: every effect", icon=":material/table:"):
+    with st.expander("Every effect", icon=":material/table:"):
         st.dataframe(
             table,
             hide_index=True,
@@ -204,7 +204,7 @@ def _effect_sentence(table: pd.DataFrame) -> str:
     first, control = table.head(2).to_dict("records")
     verdict, _ = sentences.describe_effect(first)
     return (
-        f"**{verdict}.** Without it, {first['replaced']:.1f} of 10 suggestions are new. Without another of their "
-        f"experts: {control['replaced']:.1f}. What came next moves {'down' if first['d_rank_mean'] > 0 else 'up'} by "
-        f"{abs(first['d_rank_mean']):.1f} ranks on average."
+        f"**{verdict}.** Without it, {first['replaced']:.1f} of 10 suggestions are new; without another of their experts it is "
+        f"{control['replaced']:.1f}. What came next moves {'down' if first['d_rank_mean'] > 0 else 'up'} by "
+        f"{abs(first['d_rank_mean']):.1f} places on average."
     )

@@ -56,7 +56,7 @@ def show_all_experts(of: Subject, *_: int) -> list[str]:
             "exp_all",
             TEXT("NOT_MEASURED"),
             "Remove each and measure",
-            "Adds a column: the change of NDCG@10. In the background, for everybody.",
+            "This adds a column, the change of NDCG@10. It runs in the background.",
         )
     return doubts
 
@@ -81,7 +81,8 @@ def _select_row(key: str) -> None:
 # --- who uses it -----------------------------------------------------------------------------------------------------
 
 GROUPS = {
-    "top": "Top", "middle": "Middle", "just in": "Just in", "just out": "Just missed", "random": "Drawn at random",
+    "top": "Use it most", "middle": "In between", "just in": "Only just use it", "just out": "Only just missed it",
+    "random": "Drawn at random",
 }  # fmt: skip
 
 
@@ -151,10 +152,10 @@ def _show_genres(of: Subject, expert: int) -> None:
     source = choose_without_label("Evidence", able, "exp_evidence", named=SOURCES.__getitem__)
     frame = (found.of_people if source == "people" else found.of_reading).of(expert)
     if frame.empty:
-        st.write(f"Only {found.traffic.load[expert]} people use this expert: too few to say anything about genres.")
+        st.write(f"Only {found.traffic.load[expert]} people use this expert, too few to say anything about genres.")
         return
     against = "all histories" if source == "people" else "the same histories, read evenly"
-    st.markdown(f"Each genre beside {against} ({frame['n'].iloc[0]} people). **× 1** = no difference, × 2 = twice as much.")
+    st.markdown(f"Its share for {frame['n'].iloc[0]} people, divided by its share in {against}. **× 1** means no difference.")
     first = frame.iloc[0]
     best = f"{first['genre']}, {first['lift']:.2f} ({first['low']:.2f} to {first['high']:.2f})"
     alt = f"Lift of {len(frame)} genres with intervals. First: {best}."
@@ -180,7 +181,7 @@ def _show_items(of: Subject, expert: int) -> list[str]:
     if not np.isnan(own):
         count = len(found.table)
         st.markdown(
-            f"**Do the two agree?** {'Better' if own > high else 'No better'} than for other experts (correlation {own:+.2f})."
+            f"**Do the two agree?** They correlate by {own:+.2f}, {'more' if own > high else 'no more'} than for other experts."
         )
         alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {own:.2f}."
         figure = charts.draw_agreement(found.table, page_context.theme_palette())
@@ -216,7 +217,7 @@ def show_neighbours(of: Subject, expert: int, _: int) -> None:
     likeness, lines = relations.cosine_table(found, of.model, expert), relations.line_loads(found, expert)
     for place, line, at in zip(st.columns(2, gap="medium"), ("row", "column"), found.place(expert), strict=True):
         with place:
-            st.markdown(f"##### {line.capitalize()} {at}: used {lines[line]:,.0f} times (equal use: {lines['even']:,.0f})")
+            st.markdown(f"##### {line.capitalize()} {at}: {lines[line]:,.0f} uses, {lines['even']:,.0f} if all were equal")
             part = relations.same_line(likeness, expert, line)
             figure = charts.draw_siblings(part, palette, expert, found.band, line)
             busiest = part.loc[part["load"].idxmax()]
@@ -229,12 +230,12 @@ def show_neighbours(of: Subject, expert: int, _: int) -> None:
     with left:
         usual, high = relations.mean_cosine(likeness, expert)
         st.markdown("##### Most similar")
-        st.caption(f"Any other expert has a cosine of {usual:.2f} on average. Only 2.5% have more than {high:.2f}.")
+        st.caption(f"The cosine with other experts is {usual:.2f} on average; only 2.5% of them have more than {high:.2f}.")
         near, columns = relations.nearest_experts(likeness, expert), page_elements.parse_columns(TEXT("NEAR"))
         _show_table("exp_near", near, expert_words.NEAREST, "The most similar experts", columns)
     with right:
         st.markdown("##### Most often used together")
-        st.caption(f"By its {found.traffic.load[expert]} people. × 1: as often as by luck.")
+        st.caption(f"Among its {found.traffic.load[expert]} people. × 1 means as often as by luck.")
         together = relations.retrieved_together(found.traffic, expert)
         if together.empty:
             st.write("Nobody uses it.")

@@ -48,7 +48,7 @@ def describe_effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] |
     if word in ("unclear", "same"):
         end = ", but what people really chose next does not move measurably."
     elif word == "worse" and alike is not None and alike["d_ndcg"] <= row["d_ndcg"]:
-        end = ". Removing another expert that is used as much does the same harm."
+        end = ". Removing another expert that as many people use does the same harm."
     return VERDICTS[word], f"**{row['replaced']:.1f} of 10** suggestions change{end}"
 
 
@@ -56,8 +56,8 @@ def effect_notes(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | No
     """Give the numbers of a removal, beside that of experts which as many people use."""
     if ablation.effect_verdict(row) == "few":
         return []
-    null = "" if alike is None else f" Experts that about as many people use: {format_change(alike)}."
-    return [f"**Removing it.** NDCG@10 changes by {format_change(row)}, p = {row['p']:.2f}.{null}"]
+    null = "" if alike is None else f" Removing experts that about as many people use changes it by {format_change(alike)}."
+    return [f"**Removing it** changes NDCG@10 by {format_change(row)}, p = {row['p']:.2f}.{null}"]
 
 
 def format_change(row: Mapping[Hashable, Any]) -> str:

@@ -26,13 +26,13 @@ def choose_moment(context: Context) -> int:
     if st.session_state.get(MOMENT_OF, owner) != owner:
         st.session_state[MOMENT] = last
     elif parameter is not None and not 1 <= (whole(parameter) or 0) <= last:
-        st.warning(f"This person has no moment {page_context.quote_code(parameter)} (1 to {last}). So you see the last one.")
+        st.warning(f"This person has no moment {page_context.quote_code(parameter)}, only 1 to {last}. You see the last one.")
         st.session_state[MOMENT] = last
     st.session_state[MOMENT_OF] = owner
     one, did = context.item_words.one, context.item_words.did
     chosen = int(bind_widget(
         st.slider, f"Read up to {one}", 1, last, last, key=MOMENT, called="How much is read",
-        help=f"What they {did} next is hidden from the model. Gold marks it.",
+        help=f"What they {did} next is hidden from the model; gold marks it.",
     ))  # fmt: skip
     if chosen < last:
         st.caption(TEXT("CHOSEN_BY" if chosen == last - 1 else "TRAINED_ON"))
@@ -111,10 +111,10 @@ def _offer_typed_list(context: Context, edited: EditedPerson) -> None:
         st.warning(page_context.escape_markdown(problem), icon=":material/help:")
     if len(typed.problems) > PROBLEMS:
         lines = ", ".join(problem.split(",")[0].removeprefix("Line ") for problem in typed.problems[PROBLEMS:])
-        st.warning(f"Not understood either: lines {lines}.", icon=":material/help:")
+        st.warning(f"We did not understand lines {lines} either.", icon=":material/help:")
     if typed.problems:
         count = len(typed.items)
-        label = f"Read the understood {count} {context.item_words.one if count == 1 else context.item_words.many}"
+        label = f"Read the {count} understood {context.item_words.one if count == 1 else context.item_words.many}"
         edits_to_add = (Add(typed.items), Remove(1, len(edited.events)))  # in this order, so that something is left all the time
         place_button(label, "jrn_list_do", edits.append_edits, *edits_to_add, disabled=not count)
 

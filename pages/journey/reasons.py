@@ -55,7 +55,7 @@ def show_influence(context: Context, prediction: Prediction) -> list[str]:
     if influence.agreement is None:
         return []
     _, n, low, high = influence.agreement
-    return [f"**Attention.** The correlation is {low:+.2f} to {high:+.2f} (95%, n = {n} events, taken as independent)."]
+    return [f"**Attention.** It correlates with the effects by {low:+.2f} to {high:+.2f} (95%, n = {n} independent events)."]
 
 
 def _label_event(position: int, title: str) -> str:
@@ -104,11 +104,11 @@ def show_moments(context: Context, moment: int, keep_seen: bool) -> None:
     table, retrieved = cached.trace_moments(context.open_run, context.user, keep_seen)
     experts, count = busiest_experts(retrieved, moment)
     drawn = experts["expert"].nunique()
-    some = f" Shown: today’s experts and the most used ({drawn} of {count})." if drawn < count else ""
+    some = f" You see the experts of this moment and the most used ones, {drawn} of {count}." if drawn < count else ""
     other, second, dotted = None, "", ""
     if context.other is not None:
         other, second = cached.trace_moments(context.other, context.user, keep_seen).ranks, context.other.run.name
-        dotted = f" Dotted: {page_context.escape_markdown(second)}."
+        dotted = f" The dotted line is {page_context.escape_markdown(second)}."
     st.caption(f"{TEXT('OVER_TIME')}{some}{dotted}")
     figure = cache.cached_figure(
         charts.draw_moments, table, experts, moment, page_context.theme_palette(), other, (context.run.name, second)

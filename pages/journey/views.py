@@ -12,13 +12,11 @@ from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.text import escape_html as escape
 from pages.components import cache, page_context, page_elements, user_cards
-from pages.components.controls import picked_number
 from pages.components.item_cards import ItemCard
 from pages.components.page_context import Context
 from pages.journey import cached
 from pages.journey.sentences import EXPERTS, LISTS, TEXT
 
-EXPERT = "jrn_expert"
 GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));column-gap:1rem"
 MARKS = {ADDED: ("+ ", "added here"), REMOVED: ("− ", "removed")}
 
@@ -35,7 +33,7 @@ def show_history(context: Context, edited: EditedPerson, changed: bool) -> None:
     n_shown = sum(not cell.faded for cell in cards)
     before = f" ({edited.n_own} before your edits)" if changed and count != edited.n_own else ""
     parts = [f"The last {n_shown} of {count}{before}." if n_shown < count or before else "Oldest first."]
-    parts += [f"Read: the last {length}."] if length < count and context.model.trained else []
+    parts += [f"The model reads the last {length}."] if length < count and context.model.trained else []
     parts += [f"{', '.join(sorted(signs))}."] if signs else []
     user_cards.show_history_row(context, cards, f"The last {n_shown} {context.item_words.many} of this history", " ".join(parts))
 
@@ -70,7 +68,8 @@ def show_verdict(prediction: Prediction, before: Prediction, peer: str, words: W
     """One or two sentences: what moved."""
     change, known = compare_lists(before.recommendation, prediction.recommendation), prediction.recommendation.truth is not None
     if peer:
-        truth = f" What they {words.did} next: rank {change.truth_after} here, {change.truth_before} there." if known else ""
+        ranks = f"rank {change.truth_after} here and {change.truth_before} there"
+        truth = f" What they {words.did} next is at {ranks}." if known else ""
         same = len(change.table) - change.counts["new"]
         text = f"**Beside {page_context.escape_markdown(peer)}:** the two runs share {same} of their ten {words.many}.{truth}"
         st.info(text, icon=":material/compare_arrows:")
@@ -93,7 +92,7 @@ def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_event
         own=own,
         n=null.n,
         others="experts" if isinstance(edit_list[-1], Silence | Scale) else context.item_words.many,
-        null=f"median {others}" if others[0].isdigit() else others,
+        null=f"the median is {others}" if others[0].isdigit() else others,
     )
     st.markdown(text, help="; ".join(f"{name}: this {mine}, others {theirs}" for name, mine, theirs, _ in more) or None)
     page_elements.remember_table("chance", null.table)
@@ -127,9 +126,8 @@ def show_experts(context: Context, prediction: Prediction, before: Prediction | 
     style = f"list-style:none;margin:0;padding:0;{GRID}"
     st.html(f'<ol aria-label="Retrieved experts, best first" style="{style}">{"".join(rows)}</ol>')
     if gone := [str(expert) for expert in earlier if expert not in prediction.experts]:
-        st.caption(f"No longer there: expert {', '.join(gone)}.")
+        st.caption(f"{'Expert' if len(gone) == 1 else 'Experts'} no longer retrieved: {', '.join(gone)}.")
     page_elements.show_explanation(EXPERTS)
-    _choose_expert(context, prediction)
 
 
 def _describe_shares(retrieved: Retrieved) -> list[str]:
@@ -138,19 +136,3 @@ def _describe_shares(retrieved: Retrieved) -> list[str]:
     if retrieved.votes is None or (usual := retrieved.ballots.mean_vote_share) is None:
         return [f"{gate / max(sum(gates), 1e-9):.0%} of the weight" for gate in gates]
     return [f"{retrieved.votes[0, expert]:.0%} of the votes (average person: {usual[expert]:.1%})" for expert in experts]
-
-
-def _choose_expert(context: Context, prediction: Prediction) -> None:
-    """The expert that all pages look at, and the way to its own page."""
-    st.session_state[EXPERT] = context.expert if context.expert in prediction.experts else prediction.strongest
-    st.selectbox(
-        "Expert", prediction.experts, key=EXPERT, format_func=lambda e: f"Expert {e}", on_change=_select_expert,
-        disabled=page_context.is_locked("expert"),
-    )  # fmt: skip
-    page_elements.show_expert_card("Who uses it?")
-
-
-def _select_expert() -> None:
-    expert = picked_number(EXPERT)
-    if expert is not None:
-        page_context.select_expert(expert)

@@ -43,7 +43,7 @@ def draw_map(
     ]
     shown = 1 < len(groups) <= LEGEND + 1
     layout = {
-        "height": 520, "margin": {"l": 4, "r": 4, "t": 28 if shown else 8, "b": 4}, "dragmode": False, "annotations": notes,
+        "height": 380, "margin": {"l": 4, "r": 4, "t": 28 if shown else 8, "b": 4}, "dragmode": False, "annotations": notes,
         "clickmode": "event+select", "hovermode": "closest", "uirevision": "map", "showlegend": shown,
         "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "itemsizing": "constant"},
         "xaxis": BARE, "yaxis": BARE | SAME_SCALE,

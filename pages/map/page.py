@@ -49,7 +49,7 @@ def offer_map(experts: np.ndarray) -> None:
     st.info(sentences.TEXT("MISSING", what=what))
     job_bar.offer_job(
         maps, last, (context.run, settings, experts), "map_compute",
-        sentences.TEXT("COMPUTE"), "Compute it", "From three random starts, and for random numbers, too.",
+        sentences.TEXT("COMPUTE"), "Compute it", "From three random starts, and once more for random numbers.",
     )  # fmt: skip
 
 
@@ -79,23 +79,25 @@ def show_map() -> None:
 def show_neighbours() -> None:
     row = table.iloc[focus]
     name = cache.expert_name(context.open_run, focus)
-    called = f"**Expert {focus}**: {page_context.escape_markdown(name)}," if name else f"**Expert {focus}**:"
-    page_elements.show_expert_card(f"{called} {row['load']:,} people, row {row['row']}, column {row['column']}.")
+    called = f"**Expert {focus}** ({page_context.escape_markdown(name)})" if name else f"**Expert {focus}**"
+    place = f"row {row['row']}, column {row['column']}"
+    page_elements.show_expert_card(f"{called} is used by {row['load']:,} people. It stands in {place}.")
     near = trusting.neighbour_table(values, expert_map.experts, expert_map.xy, focus)
-    st.markdown(f"**{near['true?'].sum()} of its {len(near)} nearest** on the map are its nearest in truth, too.")
+    st.markdown(f"**{near['true?'].sum()} of its {len(near)} neighbours** on the map are neighbours in the full numbers, too.")
     nearest = near.head(NEAREST_ROWS).round(2)
-    alt = f"The {len(nearest)} nearest of expert {focus} in truth and on the map"
+    alt = f"The {len(nearest)} nearest neighbours of expert {focus} in the full numbers and on the map"
     page_elements.show_table("map_near_table", nearest, sentences.NEAR, alt, column_config=sentences.NEAR_COLUMNS)
 
 
 def show_trust() -> None:
-    """Show every map of the panel as a table, and one of random numbers."""
+    """Say on top how much of the truth the picture keeps; below it every map as a table, and one of random numbers."""
     umap = store if expert_map.kind == "UMAP" else None
     method, laid = ("PCA", layouts.sample_experts(load, LAID_OUT)) if umap is None else ("UMAP", umap.experts)
     panel = cached.trust_table(context.open_run, file, settings, laid)
     agreement = None if umap is None else trusting.map_agreement(umap, settings, int(panel["neighbours"].iloc[0]))
     sentence, doubts = sentences.describe_trust(panel, method, agreement)
-    st.markdown(f"{sentence}\n\n{alike}")
+    with headline:
+        st.markdown(f"{sentence} {alike}")
     with st.expander("How sure?", icon=":material/balance:"):
         st.markdown("\n\n".join([*doubts, colours]))
         left, right = st.columns([3, 2], gap="medium")
@@ -106,7 +108,7 @@ def show_trust() -> None:
             if panel["seed"].isna().all():  # PCA needs none
                 table_shown = table_shown.drop(columns="seed")
             page_elements.show_table(
-                "map_trust", table_shown.round(3), sentences.TRUST, f"How far {len(panel)} maps keep neighbours"
+                "map_trust", table_shown.round(3), sentences.TRUST, f"How many neighbours {len(panel)} maps keep"
             )
         with right:
             noise = None if umap is None else umap.get(settings, 0, "null")
@@ -122,6 +124,7 @@ def show_trust() -> None:
 context = page_context.require_context()
 page_elements.require_experts(context, TITLE)
 page_elements.show_title(TITLE)
+headline = st.container()
 st.write(sentences.TEXT("IDEA", width=context.model.config.width))
 file = context.run.path / layouts.FOLDER / layouts.STORE
 values, store, table = (
@@ -149,7 +152,7 @@ if layout == "umap":
 watch_maps()
 expert_map = compute_map()
 labels = pictures.colour_labels(table, colour)
-left, right = st.columns([3, 2], gap="medium")
+left, right = st.columns(2, gap="medium")
 with left:
     show_map()
 with right:

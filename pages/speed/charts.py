@@ -24,16 +24,23 @@ EVENT_LINES = {
     "sasrec-eager": ("SASRec storing N × N, reading again", "dash", ""),
 }
 LAYOUT = {
-    "margin": {"l": 8, "r": 8, "t": 30, "b": 8}, "dragmode": False, "hovermode": "closest", "height": 430,
+    "margin": {"l": 8, "r": 8, "t": 30, "b": 8}, "dragmode": False, "hovermode": "closest", "height": 330,
     "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},  # below, it lies on the axis title of a narrow screen
     "xaxis": {"fixedrange": True}, "yaxis": {"fixedrange": True},
 }  # fmt: skip
 
 
 def draw_curves(
-    table: pd.DataFrame, fits: Mapping[str, Fit], colours: Palette, column: str, title: str, crossings: Sequence[float] = ()
+    table: pd.DataFrame,
+    fits: Mapping[str, Fit],
+    colours: Palette,
+    column: str,
+    title: str,
+    crossings: Sequence[float] = (),
+    at: int | None = None,
 ) -> go.Figure:
-    """Time or memory per history against N, both logarithmic; quartiles as a line, fits dotted over their range."""
+    """Time or memory per history against N, both logarithmic; quartiles as a line, fits dotted over their range, and a wide line
+    where N is `at`."""
     figure = go.Figure()
     for system in _in_order(table["system"]):
         rows = table[table["system"] == system].sort_values("length")
@@ -47,6 +54,8 @@ def draw_curves(
         if system in fits:
             first = not any(trace.name == "fitted line" for trace in figure.data)  # one entry in the legend for all
             _add_fit(figure, fits[system], colour, first)
+    if at is not None:
+        figure.add_vline(x=at, line_color=colours.picked, line_width=3, opacity=0.35)
     for length in crossings:
         figure.add_vline(x=length, line_color=colours.text, line_width=1, line_dash="dash")
         figure.add_annotation(

@@ -34,7 +34,7 @@ def graphics_card(checkpoints: Path, file: Path) -> dict[str, str]:
 
 
 def reading_a_history() -> None:
-    """The curves, what they say, and behind *How sure?* where they are from."""
+    """The curves, one N in words, and behind *How sure?* where they are from."""
     heading, doubt = st.container(), st.expander("How sure?", icon=":material/help:", key="spd_sure")
     with doubt:
         source = choose_one("Numbers", SOURCES, key="spd_source")
@@ -48,10 +48,9 @@ def reading_a_history() -> None:
         else:
             if source == curves.MEASURED and measurement and measurement.gap_text:
                 st.warning(measurement.gap_text)
-            say_where(table, source)
-            reading.curves_of(reading.choose_systems(table), column, doubt)
+            reading.curves_of(reading.choose_systems(table, doubt), column, doubt)
         if card := graphics_card(page_context.RUNS, file):  # also beside numbers of this machine
-            st.markdown(f"- {TEXT('graphics card', **card)}")
+            st.markdown(TEXT("graphics card", **card))
     with doubt:
         if not table.empty:
             st.caption(f"{source.capitalize()}: {page_context.escape_markdown(curves.machine_text(table))}")
@@ -63,22 +62,14 @@ def one_new_event() -> None:
     table = shipped_events(file)
     if source == curves.MEASURED:
         table = measurement.read_new_events() if measurement else table[:0]
-    say_where(table, source)
     if table.empty:
         st.info(TEXT("nothing measured" if source == curves.MEASURED else "nothing shipped"))
     else:
-        reading.new_event(table)
-
-
-def say_where(table: pd.DataFrame, source: str) -> None:
-    """Below the title: where the numbers are from."""
-    if len(table):
-        where.caption(f"{source.capitalize()}: {page_context.escape_markdown(curves.shape_text(table))}")
+        reading.new_event(table, source)
 
 
 now = page_context.require_context()
 page_elements.show_title("When is ELASTIC faster?")
-where = st.container()
 st.write(TEXT("idea"))
 part = choose_without_label("View", PARTS, "spd_part")
 answer = st.container()  # the chart first, and below it what may be measured

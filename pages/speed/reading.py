@@ -13,6 +13,7 @@ TEXT = page_text.load_page_text(__file__)
 PEERS = ("sasrec-fused", "sasrec-eager")
 FORMS = ("elastic", "elastic-two-way")
 USUAL = {"elastic", "sasrec-fused"}
+USUAL_LENGTH = 1024  # of the history that the page opens with
 TIMES = {"clock": "ms", "processor": "processor"}
 FITS = page_elements.parse_columns(TEXT("FITS"))
 
@@ -36,33 +37,42 @@ def choose_shape(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return rows, TIMES[by]
 
 
-def choose_systems(table: pd.DataFrame) -> pd.DataFrame:
+def choose_systems(table: pd.DataFrame, place: DeltaGenerator) -> pd.DataFrame:
     """The two that are in use, unless all forms are chosen."""
-    if not set(table["system"]) > USUAL or bind_widget(st.toggle, "The paper’s forms, too", key="spd_all", help=TEXT("forms")):
+    if not set(table["system"]) > USUAL or bind_widget(place.toggle, "The paper’s forms, too", key="spd_all", help=TEXT("forms")):
         return table
     return table[table["system"].isin(USUAL)]
 
 
 def curves_of(table: pd.DataFrame, column: str, doubt: DeltaGenerator) -> None:
-    """Time and memory against N, and in words who is faster where; the fitted exponents stand where the doubt is."""
+    """Time and memory against N, and in one sentence those of the N that was dragged to; who is faster where, and the fitted
+    exponents, stand where the doubt is."""
     lengths = sorted(set(table["length"].tolist()))
+    figures, length = st.container(), lengths[-1]
     if len(lengths) > 1:
-        start = _first_length(lengths, doubt)
-        (left, right), below = st.columns(2, gap="medium"), doubt.columns(2, gap="medium")
+        length = _choose_length(lengths)
+        start, below = _first_length(lengths, doubt), doubt.columns(2, gap="medium")
+        with figures:
+            left, right = st.columns(2, gap="medium")
         with left:
-            page_elements.show_heading("Time")
             crossings = curves.crossing_table(curves.speed_ratio(table, "elastic", "sasrec-fused", column))
-            _show_curve(
-                "spd_time", table, column, "milliseconds per history", start, TEXT.chart_text("TIME"), crossings, below[0]
-            )
+            _show_curve("spd_time", table, column, "milliseconds", start, length, TEXT.chart_text("TIME"), crossings, below[0])
         with right:
-            page_elements.show_heading("Memory")
-            _show_curve("spd_memory", table, "memory", "megabytes per history", start, TEXT.chart_text("MEMORY"), [], below[1])
+            _show_curve("spd_memory", table, "memory", "megabytes", start, length, TEXT.chart_text("MEMORY"), [], below[1])
+    if sentence := curves.history_sentence(table, length, column):
+        st.markdown(f"**{sentence}**")
     ours = next((name for name in FORMS if name in set(table["system"])), "")
     for peer in [name for name in PEERS if name in set(table["system"])]:
-        st.markdown(f"- {page_context.escape_markdown(curves.speed_sentence(table, ours, peer, column))}")
+        doubt.markdown(f"- {page_context.escape_markdown(curves.speed_sentence(table, ours, peer, column))}")
     if memory := curves.memory_words(table):
-        st.markdown(f"- {page_context.escape_markdown(memory)}")
+        doubt.markdown(f"- {page_context.escape_markdown(memory)}")
+
+
+def _choose_length(lengths: list[int]) -> int:
+    if st.session_state.get("spd_at") not in lengths:
+        st.session_state.pop("spd_at", None)
+    usual = min(lengths, key=lambda n: abs(n - USUAL_LENGTH))
+    return int(bind_widget(st.select_slider, "N, events in the history", lengths, usual, "{:,}".format, key="spd_at"))
 
 
 def _first_length(lengths: list[int], doubt: DeltaGenerator) -> int:
@@ -76,11 +86,12 @@ def _first_length(lengths: list[int], doubt: DeltaGenerator) -> int:
 
 
 def _show_curve(
-    key: str, table: pd.DataFrame, column: str, title: str, start: int, about: page_text.ChartText, crossings: list[float],
-    below: DeltaGenerator,
+    key: str, table: pd.DataFrame, column: str, unit: str, start: int, length: int, about: page_text.ChartText,
+    crossings: list[float], below: DeltaGenerator,
 ) -> None:  # fmt: skip
     fits = {system: fit for system in set(table["system"]) if (fit := curves.fit_line(table, system, column, start)) is not None}
-    figure = cache.cached_figure(charts.draw_curves, table, fits, page_context.theme_palette(), column, title, crossings)
+    title = f"{unit} per history"
+    figure = cache.cached_figure(charts.draw_curves, table, fits, page_context.theme_palette(), column, title, crossings, length)
     exponents = curves.fit_exponents(table, column, start)
     words = "; ".join(f"{row[0]} grows as N to the {row[1]:.2f}" for row in exponents.itertuples(index=False))
     page_elements.show_chart(key, figure, table, about, f"{title} against history length. {words}.")
@@ -98,11 +109,11 @@ def show_paper_numbers() -> None:
         st.markdown(TEXT("paper", told=claims))
 
 
-def new_event(table: pd.DataFrame) -> None:
+def new_event(table: pd.DataFrame, source: str) -> None:
     """One new event after histories of all lengths."""
     table, clock = curves.trusted_rows(table)
     words = curves.event_words(table.pivot_table(index="length", columns="system", values="ms"))
     st.markdown(page_context.escape_markdown(f"{words} Times are {clock}."))
     figure = cache.cached_figure(charts.draw_new_events, curves.with_refresh(table), page_context.theme_palette())
     page_elements.show_chart("spd_event", figure, table, TEXT.chart_text("EVENT"), f"Time of one new event. {words}")
-    st.caption(page_context.escape_markdown(curves.machine_text(table)))
+    st.caption(f"{source.capitalize()}: {page_context.escape_markdown(curves.machine_text(table))}")

@@ -212,8 +212,9 @@ STEPS = (
     _make_step(
         "When it is faster",
         "speed/page.py",
-        control_moved(spd_part="Reading a history"),
+        control_moved(spd_at=1024, spd_part="Reading a history"),
         tour_answers.faster_when,
+        "spd_at",
         "spd_part",
         bound={"spd_part": "Reading a history"},
         memory=False,

@@ -1,7 +1,9 @@
 """What the Traffic page keeps between reruns: the choices of a group of people and the random router beside them."""
 
+import pandas as pd
+
 from elastic_core.core.histories import Split
-from elastic_core.services.traffic import load
+from elastic_core.services.traffic import load, over_time
 from elastic_core.services.traffic.load import Measure, UsageReport
 from pages.components import cache
 from pages.components.cache import OpenRun, cached_data
@@ -13,6 +15,12 @@ def usage_report(of: OpenRun, split: Split, group: str, measure: Measure) -> Usa
     return load.compare_with_random_router(
         load.select_traffic(cache.route_everybody(of, split), load.group_table(of.dataset, group, split), measure)
     )
+
+
+@cached_data(8)
+def epochs_to_play(of: OpenRun, files: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """How the memory filled while the run learned. `files`: how many epochs are kept so far."""
+    return over_time.epochs_to_play(of.run)
 
 
 def warm_cache(of: OpenRun) -> None:

@@ -142,36 +142,6 @@ def _add_null_band(figure: go.Figure, x: Any, low: Any, high: Any, name: str, co
     figure.add_scatter(**edge, y=low, fill="tonexty", fillcolor=f"{colours.muted}40", name=name)
 
 
-def draw_use_by_epoch(frame: pd.DataFrame, colours: Palette) -> go.Figure:
-    """Share of experts used, entropy of the load and Gini after each epoch."""
-    figure = go.Figure()
-    named = (("used", "experts used", "solid"), ("entropy", "evenness (entropy)", "dot"), ("gini", "Gini", "dash"))
-    for (column, name, dash), colour in zip(named, colours.categories[::2], strict=False):
-        figure.add_scatter(
-            x=frame["epoch"], y=frame[column], mode="lines+markers", name=name, marker_size=5, line_width=2, line_color=colour,
-            line_dash=dash, hovertemplate="%{y:.3f}",
-        )  # fmt: skip
-    return figure.update_layout(
-        LAYOUT, height=300, hovermode="x unified", xaxis_title="epoch", xaxis_rangemode="tozero", yaxis_range=[0, 1.03]
-    )
-
-
-def draw_load_by_epoch(heat: pd.DataFrame, colours: Palette) -> go.Figure:
-    """One line of cells an expert, the busiest at the end on top; one column an epoch."""
-    labels = [f"expert {expert}" for expert in heat.index]
-    figure = go.Figure(
-        go.Heatmap(
-            z=heat.to_numpy(), x=[str(epoch) for epoch in heat.columns], customdata=[[label] * heat.shape[1] for label in labels],
-            colorscale=colour_scale(colours.load), zmin=0, colorbar_title_text="people", colorbar_thickness=12,
-            hovertemplate="<b>%{customdata}</b><br>epoch %{x}: %{z} people<extra></extra>",
-        )
-    )  # fmt: skip
-    return figure.update_layout(
-        LAYOUT, height=380, margin_t=8, xaxis_title="epoch", xaxis_type="category", xaxis_showgrid=False,
-        yaxis_title="experts, the busiest at the end on top", yaxis_autorange="reversed", yaxis_showgrid=False,
-    )  # fmt: skip
-
-
 def draw_routing_metrics(table: pd.DataFrame, colours: Palette) -> go.Figure:
     """Each gauge as a dot, and beside it a cross where it would stand without what is claimed."""
     figure = go.Figure()

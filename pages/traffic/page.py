@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import streamlit as st
 
-from elastic_core.services.traffic import load, over_time
+from elastic_core.services.traffic import load
 from elastic_core.services.traffic.load import UsageReport
 from pages.components import cache, expert_meaning, glossary, page_context, page_elements
 from pages.components.controls import bind_widget, choose_one
@@ -15,6 +16,10 @@ TITLE = "Is the memory used evenly, and is that chance?"
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "By weight"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
+mount_learning = st.components.v2.component(
+    "elastic_learning", css=Path(__file__).with_name("learning.css").read_text(encoding="utf-8"),
+    js=Path(__file__).with_name("learning.js").read_text(encoding="utf-8"),
+)  # fmt: skip
 
 
 def usage_by_run() -> dict[str, UsageReport]:
@@ -25,7 +30,7 @@ def usage_by_run() -> dict[str, UsageReport]:
         if context.other.model.retrieves:
             reports[called] = cached.usage_report(context.other, split, group, measure)
         else:
-            st.caption(f"The second run, {page_context.escape_markdown(called)}, has no interest memory.")
+            st.caption(f"The second run, {page_context.escape_markdown(called)}, has no memory.")
     return reports
 
 
@@ -57,7 +62,7 @@ def show_traffic_share(place: int, name: str, flow: UsageReport) -> None:
     table = load.load_by_batch(flow.now)
     hottest = len(set(table["expert"]))
     figure = cache.cached_figure(charts.draw_traffic_share, table, float(flow.top[hottest - 1]), palette, chosen)
-    alt = f"Stripes: the part of the traffic that the {hottest} busiest experts of {name} take in each group of people."
+    alt = f"The share of the traffic that the {hottest} busiest experts of {name} take in each group of people."
     page_elements.show_chart(f"trf_share{place}", figure, table, sentences.SHARE, alt, experts=True)
 
 
@@ -65,7 +70,7 @@ def show_grid(place: int, name: str, flow: UsageReport) -> None:
     st.markdown(sentences.describe_rows_and_columns(flow))
     figure = cache.cached_figure(charts.draw_load_grid, flow.experts, flow.sides, flow.line, palette, chosen, unit)
     side = flow.now.n_subkeys
-    alt = f"Grid of {side} by {side} experts of {name}: darker is used more, a cross is dead. At the sides: sums."
+    alt = f"Grid of {side} by {side} experts of {name}: darker means used more, a cross dead. The sums stand at the sides."
     page_elements.show_chart(f"trf_grid{place}", figure, flow.sides, sentences.GRID, alt, experts=True)
 
 
@@ -83,7 +88,7 @@ def show_chosen_expert() -> None:
     row = main.experts.iloc[chosen]
     page_elements.show_expert_card(
         f"**Expert {chosen}** (row {row['row']}, column {row['column']}){taste}: {row['load']:.0f} {unit}, "
-        f"{row['times']:.2f} × equal use, {row['state']}."
+        f"{row['times']:.2f} times equal use, {row['state']}."
     )
 
 
@@ -100,33 +105,39 @@ def show_interest_metrics() -> list[str]:
     return sentences.interest_notes(metrics)
 
 
-def show_use_by_epoch() -> None:
-    frame = over_time.by_epoch(context.run)
+def show_learning() -> None:
+    frame, loads = cached.epochs_to_play(context.open_run, len(context.run.snapshots()))
     if frame.empty:
         st.write(sentences.TEXT("NOT_RECORDED"))
         return
-    last = frame.iloc[-1]
-    alt = f"Use of the memory after {len(frame)} epochs. At the end {last['used']:.0%} in use, entropy {last['entropy']:.2f}."
-    page_elements.show_chart(
-        "trf_epochs", cache.cached_figure(charts.draw_use_by_epoch, frame, palette), frame, sentences.EPOCHS, alt
-    )
-    loads = over_time.load_by_epoch(context.run)
-    if loads.empty:
-        st.caption(sentences.TEXT("NO_COPIES"))
-        return
-    heat = over_time.load_over_time(loads)
-    alt = f"How many people use each of {len(heat)} experts after {len(loads)} epochs, in the order of the last one."
-    table = heat.rename_axis("expert").rename(columns=str).reset_index()
-    page_elements.show_chart(
-        "trf_heat", cache.cached_figure(charts.draw_load_by_epoch, heat, palette), table, sentences.HEAT, alt
-    )
+    st.markdown(sentences.TEXT("PLAY" if len(loads) else "PLAY_TOTALS"))
+    random_half = cached.usage_report(context.open_run, "valid", load.EVERYBODY, "people").health.at["half", "mean"]
+    data = {
+        "epochs": [
+            {
+                "epoch": row["epoch"],
+                "used": row["used"],
+                "even": row["entropy"],
+                "told": sentences.describe_epoch(row, main.now.size, random_half),
+            }
+            for row in frame.to_dict("records")
+        ],
+        "loads": loads.to_numpy().tolist(),
+        "colours": {"load": palette.load, "used": palette.category_colour(0), "even": palette.category_colour(4)},
+        "says": sentences.TEXT.named_paragraphs("LEARNING_WORDS"),
+    }
+    mount_learning(data=data, key="trf_learning")
+    page_elements.show_explanation(sentences.LEARNING)
+    page_elements.remember_table("trf_epochs", frame)
+    if len(loads):
+        page_elements.remember_table("trf_loads", loads.rename_axis("epoch").rename(columns=str).reset_index())
 
 
 PARTS: dict[str, Callable[[], list[str] | None]] = {
     "Rows and columns": show_rows_and_columns,
     "Interest or activity?": show_interest_metrics,
     "Traffic share": partial(place_side_by_side, show_traffic_share),
-    "While it learned": show_use_by_epoch,
+    "While it learned": show_learning,
 }
 
 context = page_context.require_context()

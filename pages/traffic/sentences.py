@@ -1,5 +1,8 @@
 """What the Traffic page says about its charts (text.md), and its numbers as tables with a sentence each."""
 
+import math
+from collections.abc import Hashable, Mapping
+
 import pandas as pd
 
 from elastic_core.memory.routing_metrics import RoutingMetrics
@@ -7,18 +10,17 @@ from elastic_core.services.traffic.load import UsageReport
 from pages.components import page_text
 
 TEXT = page_text.load_page_text(__file__)
-LOAD, SHARE, GRID, GAUGES, EPOCHS, HEAT = TEXT.chart_texts("LOAD SHARE GRID GAUGES EPOCHS HEAT")
+LOAD, SHARE, GRID, GAUGES, LEARNING = TEXT.chart_texts("LOAD SHARE GRID GAUGES LEARNING")
 
 
 def describe_use(flow: UsageReport) -> str:
     """How many experts are in use, and how evenly."""
     traffic, gini, half = flow.now, flow.health.loc["gini"], flow.health.at["half", "here"]
     hot, cold, dead = (int((flow.experts["state"] == state).sum()) for state in ("hot", "cold", "dead"))
-    evenness = "more uneven than luck" if gini["here"] > gini["high"] else "about as even as luck"
+    evenness = "more uneven than chance" if gini["here"] > gini["high"] else "about as even as chance"
     return (
         f"**{traffic.size - dead:,} of {traffic.size:,} experts are in use** by {traffic.people:,} people. "
-        f"{half:.0f} of them carry "
-        f"half of the traffic: {evenness}. {hot} hot, {cold} cold, {dead} dead."
+        f"{half:.0f} of them carry half of the traffic, which is {evenness}. {hot} are hot, {cold} cold and {dead} dead."
     )
 
 
@@ -36,12 +38,22 @@ def usage_notes(flow: UsageReport) -> list[str]:
     ]  # fmt: skip
 
 
+def describe_epoch(row: Mapping[Hashable, float], size: int, random_half: float) -> str:
+    """How the memory stood after an epoch: `row` of over_time.epochs_to_play."""
+    parts = [f"{row['used']:.0%} of the {size:,} experts are in use."]
+    if not math.isnan(row["half"]):
+        parts.append(f"{row['half']:.0f} of them carry half of the traffic; random experts would need {random_half:.0f}.")
+    if not math.isnan(row["ndcg"]):
+        parts.append(f"The NDCG@10 of validation is {row['ndcg']:.3f}.")
+    return " ".join(parts)
+
+
 def gauge_table(metrics: RoutingMetrics) -> pd.DataFrame:
     """gauge, value, null, without (what the null is); no genres, no row."""
     rows = [
-        ("Found again: half", metrics.halves, metrics.stranger, "half of somebody else’s history"),
-        ("Found again: a quarter", metrics.quarter, metrics.quarter_stranger, "a quarter of somebody else’s"),
-        ("Tells genres (R²)", metrics.genres, metrics.genres_shuffled, "experts exchanged among people"),
+        ("Found again from half", metrics.halves, metrics.stranger, "half of somebody else’s history"),
+        ("Found again from a quarter", metrics.quarter, metrics.quarter_stranger, "a quarter of somebody else’s"),
+        ("Tells genres (R²)", metrics.genres, metrics.genres_shuffled, "experts shuffled among people"),
         ("Tells length (R²)", metrics.length, metrics.length_popularity, "the popularity of the items alone"),
         ("Tells length of random events (R²)", metrics.count, 0.0, "what it should be"),
     ]
@@ -55,10 +67,10 @@ def describe_interest(metrics: RoutingMetrics) -> str:
     """The figures in two sentences."""
     taste, counts = metrics.genres > metrics.genres_shuffled + TELLS, metrics.count > TELLS
     sentence = {
-        (True, False): "Experts reflect taste, not just how much somebody watched.",
-        (True, True): "Experts reflect taste, and also how much somebody watched.",
-        (False, True): "Experts reflect how much somebody watched.",
-        (False, False): "What experts reflect is not clear here.",
+        (True, False): "Experts reflect taste, not just activity.",
+        (True, True): "Experts reflect taste, but activity, too.",
+        (False, True): "Experts reflect activity rather than taste.",
+        (False, False): "It is not clear what experts reflect here.",
     }[taste, counts]
     back = f"From a random quarter of a history, **{metrics.quarter:.0%}** of the person’s experts come back."
     return f"**{sentence}** {back}" if metrics.genres == metrics.genres else back
@@ -80,7 +92,7 @@ def interest_notes(metrics: RoutingMetrics) -> list[str]:
 
 def describe_rows_and_columns(flow: UsageReport) -> str:
     """Do rows and columns explain the dead experts?"""
-    text = f"Rows and columns explain **{flow.health.at['marginals', 'here']:.0%}** of the differences."
+    text = f"Knowing an expert’s row and column explains **{flow.health.at['marginals', 'here']:.0%}** of how busy it is."
     dead, cold = flow.experts[flow.experts["state"] == "dead"], flow.sides[flow.sides["state"].isin(("cold", "dead"))]
     if dead.empty:
         return text

@@ -21,6 +21,12 @@ def press(app: AppTest, label: str) -> AppTest:
     return healthy(next(button for button in app.button if button.label == label).click().run())
 
 
+def open_menu(app: AppTest) -> AppTest:
+    """Opens the menu at the foot of the page."""
+    app.session_state["foot_menu"] = True
+    return healthy(app.run())
+
+
 def said(app: AppTest) -> str:
     """All text a visitor reads, tables and charts apart."""
     blocks = [*app.title, *app.header, *app.subheader, *app.markdown, *app.caption, *app.info, *app.warning, *app.error]

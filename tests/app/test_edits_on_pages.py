@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from driving import healthy, html, press, said
+from driving import healthy, html, open_menu, press, said
 from streamlit.testing.v1 import AppTest
 
 Open = Callable[..., AppTest]
@@ -55,7 +55,7 @@ def test_the_same_list_is_seen_and_changed_on_all_three_screens(opened: Open) ->
 def test_a_link_opens_the_same_edits_everywhere(opened: Open, page: str) -> None:
     app = opened(page, run="tiny", user="3", edits="-2..4, 7,x3*2", **TURN)
     assert address(app) == "-2..4,+7,x3*2" and not app.warning, "a browser reads + as a blank"
-    assert "edits=-2..4%2C%2B7%2Cx3%2A2" in app.code[0].value, "and the link of the page says it all"
+    assert "edits=-2..4%2C%2B7%2Cx3%2A2" in open_menu(app).code[0].value, "and the link of the page says it all"
     assert not press(app, "Undo").exception and address(app) == "-2..4,+7"
 
 

@@ -1,4 +1,4 @@
-"""Evidence: the claims with nothing, with planted runs and with a measurement made on the page; all systems, whose rows lead to
+"""Evidence: the grid of claims with nothing, with runs and with a measurement made on the page; all systems, whose rows lead to
 their runs and to a paired difference; without runs, with unreadable ones and with planted ones only."""
 
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from driving import healthy, said
+from driving import healthy, html, open_menu, said
 from ranked_runs import meaning_row, write_ranked_runs
 from streamlit.testing.v1 import AppTest
 
@@ -30,18 +30,32 @@ Opened = Callable[..., AppTest]
 
 
 def test_nothing_is_known_where_no_run_answers(opened: Opened, app_runs: Path) -> None:
-    app = opened(PAGE, run="tiny")
-    words = said(app)
-    assert "Of 10 claims: 10 not known." in words and words.count("What would change our mind:") == 10
-    assert "items new to the person" in words, "the way of ranking is said"
-    assert "No benchmark rows came along" in words
+    grid = html(opened(PAGE, run="tiny"))
+    assert grid.count('scope="row"') == 10 and 'class="mark"' not in grid
+    for claim, absent in (("gate", "No run here"), ("speed", "No measurement of speed came with this copy")):
+        words = said(opened(PAGE, run="tiny", lrn_claim=claim))
+        assert absent in words and "What would change our mind:" in words
     for name in ("tiny", "tiny-peer"):
         shutil.rmtree(app_runs / name)
-    assert "Of 10 claims: 10 not known." in said(opened(PAGE))
+    assert html(opened(PAGE)) == grid
 
 
-def test_a_verdict_leads_to_what_it_stands_on(opened: Opened) -> None:
-    app = healthy(opened(PAGE, run="tiny").button(key="lrn_go_speed").click().run())
+def test_a_mark_has_its_number_and_the_claim_its_reasons(opened: Opened, app_runs: Path) -> None:
+    """The number on pointing is the one of the runs; a claim that was chosen says all of it."""
+    good = {"elastic": 0.2, "elastic-seed1": 0.201, "sasrec": 0.05, "sasrec-seed1": 0.051}
+    write_ranked_runs(app_runs, {f"planted-{name}": value for name, value in good.items()})
+    sides = [[Run(app_runs / f"planted-{name}{seed}") for seed in ("", "-seed1")] for name in ("elastic", "sasrec")]
+    for run in (*sides[0], *sides[1]):
+        (run.path / WEIGHTS).touch()  # a folder without weights is no run that is listed
+    found = compare_runs(*sides)
+    app = opened(PAGE, run="tiny", lrn_claim="sasrec")
+    number = true_minus(f"{found.difference:+.4f} (95%: {found.low:+.4f} to {found.high:+.4f})")
+    assert f'aria-label="yes: Made-up world (16 interests), against SASRec: {number}"' in html(app)
+    assert html(app).count("▲") == 1 and "2,000 people, trainings: 2 and 2" in said(app).replace("\\", "")
+
+
+def test_a_claim_leads_to_what_it_stands_on(opened: Opened) -> None:
+    app = healthy(opened(PAGE, run="tiny", lrn_claim="speed").button(key="lrn_go_speed").click().run())
     assert app.title[0].value.startswith("When is ELASTIC faster")
 
 
@@ -52,9 +66,9 @@ def test_the_memory_is_measured_on_demand_and_never_in_public(
     monkeypatch.setattr(meaning, "measure_meaning", lambda run, model, dataset, tell: made)
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     asked = Meanings(app_runs)
-    app = healthy(opened(PAGE, run="tiny").button(key="lrn_measure").click().run())
+    app = healthy(opened(PAGE, run="tiny", lrn_claim="interest").button(key="lrn_measure").click().run())
     (job,) = asked.list_jobs()
-    other = opened(PAGE, run="tiny")  # another visitor sees the same job
+    other = opened(PAGE, run="tiny", lrn_claim="interest")  # another visitor sees the same job
     for each in (app, other):
         assert not [button for button in each.button if button.key == "lrn_measure"]
         assert [button.label for button in each.button if button.key == f"lrn_measure_watch_stop_{job.id}"] == ["Cancel"]
@@ -68,7 +82,7 @@ def test_the_memory_is_measured_on_demand_and_never_in_public(
     assert not [button for button in app.button if button.key == "lrn_measure"]
     meaning.row_files(app_runs)[1].unlink()
     monkeypatch.setenv("ELASTIC_PUBLIC", "1")
-    app = opened(PAGE, run="tiny")
+    app = opened(PAGE, run="tiny", lrn_claim="interest")
     assert "Measuring on this machine is off here" in said(app) and not [b for b in app.button if b.key == "lrn_measure"]
 
 
@@ -124,7 +138,7 @@ def test_a_row_leads_to_its_run_and_to_a_paired_difference(opened: Opened, app_r
     assert found.seeds_counted and [metric.value for metric in app.metric][:2] == [f"{found.mean_a:.4f}", f"{found.mean_b:.4f}"]
     assert app.metric[2].value == true_minus(f"{found.difference:+.4f}") and app.metric[3].value == p_text(found.p)
     assert app.metric[2].delta == true_minus(f"95% {found.low:+.4f} to {found.high:+.4f}")
-    assert any("compare tiny,tiny-again tiny-peer,tiny-peer-again --protocol full" in code.value for code in app.code)
+    assert any("compare tiny,tiny-again tiny-peer,tiny-peer-again --protocol full" in code.value for code in open_menu(app).code)
     across = app.session_state["view_tables"]["res_pair"]
     assert across["protocol"].tolist() == ["full", "full-seen", "pop100", "uniform100"]
     assert across["difference"].tolist() == [compare_runs(*pairs, protocol).difference for protocol in across["protocol"]]

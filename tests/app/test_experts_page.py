@@ -37,7 +37,7 @@ def test_three_answers_and_all_experts_before_any_click(opened: Open, load: np.n
     words = said(app)
     assert app.title[0].value == "What does expert 3 stand for, and does it matter?"
     assert f"{load[3]} of 80 people" in words and "What does it stand for?" in words and "Does it matter?" in words
-    assert "Row 0, column 3." in words and "**True interest" in words and "With people exchanged at random" in words
+    assert "Row 0, column 3." in words and "**True interest" in words and "With shuffled people" in words
     table = frame(app, "people_genre")
     assert len(table) == 64 and table["load"].is_monotonic_decreasing  # type: ignore[arg-type, index]
 
@@ -60,9 +60,9 @@ def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
 
 @pytest.mark.parametrize(
     ("part", "words"),
-    [("All experts", "With people exchanged at random"),
-     ("People and items", "Drawn at random"), ("People and items", "no difference"), ("People and items", "Do the two agree?"),
-     ("Turn it", "Without another of their experts"), ("Neighbours", "Most often used together")],
+    [("All experts", "With shuffled people"),
+     ("People and items", "Drawn at random"), ("People and items", "means no diff"), ("People and items", "Do the two agree?"),
+     ("Turn it", "without another of their experts"), ("Neighbours", "Most often used together")],
 )  # fmt: skip
 def test_every_part_by_link(opened: Open, load: np.ndarray, part: str, words: str) -> None:
     app = opened(PAGE, run="tiny", expert=str(load.argmax()), exp_part=part)
@@ -83,7 +83,7 @@ def test_a_person_s_experts_are_turned_by_link_by_slider_and_back(opened: Open, 
     address = {"run": "tiny", "user": "12", "exp_part": "Turn it", "edits": f"x{own[0]}*4"}
     app = opened(PAGE, **address)
     assert {slider.key for slider in app.slider} == {f"exp_scale_{expert}" for expert in own}
-    assert app.slider(key=f"exp_scale_{own[0]}").value == 4 and "With the same turn on other experts" in said(app)
+    assert app.slider(key=f"exp_scale_{own[0]}").value == 4 and "The same turn on other experts brings" in said(app)
     assert frame(app, "chance_null")["what"].tolist() == [f"{own[0]} × 4"]  # type: ignore[index]
     press(app, "What does it cost everybody?")
     assert "people whom this turn touches" in said(app)
@@ -123,11 +123,11 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
     dead = np.flatnonzero(load == 0)
     assert len(dead), "the tiny run has dead experts"
     app = opened(PAGE, run="tiny", expert=str(dead[0]))
-    assert "is dead: nobody in this data uses it" in said(app) and "With people exchanged at random" in said(app)
+    assert "is dead: nobody in this data uses it" in said(app) and "With shuffled people" in said(app)
     app = opened(PAGE, run="tiny", expert=str(dead[0]), exp_part="People and items")
-    assert "Just missed" not in said(app)
+    assert "Only just missed it" not in said(app)
     healthy(app.toggle[0].set_value(True).run())
-    assert "Just missed" in said(app)
+    assert "Only just missed it" in said(app)
     for part in ("People and items", "Turn it", "Neighbours"):
         opened(PAGE, run="tiny", expert=str(dead[0]), exp_anyway="true", exp_part=part)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from driving import healthy, press, said
@@ -36,7 +37,8 @@ def stored(run: Run, *wanted: Settings) -> Store:
 def test_pca_is_there_at_once_with_its_trust_and_its_neighbours(opened: Opened) -> None:
     app = opened(PAGE, run="tiny")
     words = said(app)
-    assert "Can you trust it?" in words and "(random numbers:" in words and "nearest** on the map" in words
+    assert "This picture keeps **" in words and "a picture of random numbers keeps" in words
+    assert "neighbours** on the map" in words
     assert app.selectbox(key="map_colour").value == "name", "what experts are called on every screen"
     trust = next(frame.value for frame in app.dataframe if "trustworthiness" in frame.value)
     assert trust["map"].tolist() == ["PCA", "PCA"]
@@ -46,7 +48,7 @@ def test_every_colour_can_be_shown(opened: Opened) -> None:
     app = opened(PAGE, run="tiny")
     for colour in app.selectbox(key="map_colour").options:
         app.session_state["map_colour"] = next(key for key, name in charts.COLOURS.items() if name == colour)
-        assert "than by luck" in said(healthy(app.run()))
+        assert "chance** explains" in said(healthy(app.run()))
 
 
 def test_umap_comes_from_the_store_and_is_offered_where_it_is_missing(
@@ -60,12 +62,13 @@ def test_umap_comes_from_the_store_and_is_offered_where_it_is_missing(
     assert trust["map"].tolist() == ["PCA"] * 2 + ["UMAP"] * 4
     app.session_state["map_dist"] = 0.0
     healthy(app.run())
-    assert "is not stored for this run yet" in said(app) and "three random starts agree" not in said(app)
+    assert "has not been computed for this run yet" in said(app) and "three random starts agree" not in said(app)
     press(app, "Compute it")
     (asked,) = Maps(app_runs).list_jobs()
-    assert asked.state == "queued" and asked.request.settings == Settings(5, 0.0) and "You see PCA until it is there" in said(app)
+    assert asked.state == "queued" and asked.request.settings == Settings(5, 0.0)
+    assert "You see PCA until the map is ready" in said(app)
     press(app, "Cancel")
-    assert Maps(app_runs).list_jobs() == [] and "is not stored for this run yet" in said(app)
+    assert Maps(app_runs).list_jobs() == [] and "has not been computed for this run yet" in said(app)
 
 
 def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:
@@ -74,8 +77,6 @@ def test_a_run_without_a_memory_is_one_sentence(opened: Opened) -> None:
 
 
 def test_the_figure_holds_every_expert_once_with_its_number() -> None:
-    import pandas as pd
-
     from elastic_core.services.map.picture import Map, colour_labels, map_marks
 
     numbers = np.arange(256)
@@ -109,8 +110,17 @@ def test_people_looked_at_before_leave_no_page_behind(opened: Opened) -> None:
 
 
 def test_the_verdict_on_regions_is_of_the_numbers_as_shown() -> None:
-    assert (
-        "No more than by luck" in sentences.describe_regions(True, Region(0.0932, 0.05, 0.0928, 5))[0]
-    )  # 9.3% against 5.0% to 9.3%
-    assert "Yes, more than by luck" in sentences.describe_regions(True, Region(0.094, 0.05, 0.0928, 5))[0]
-    assert "No more than by luck" in sentences.describe_regions(False, Region(0.104, 0.02, 0.096, 5))[0]
+    shown = [(True, 0.0932, 0.05, 0.0928), (True, 0.094, 0.05, 0.0928), (False, 0.104, 0.02, 0.096), (True, 0.04, 0.05, 0.09)]
+    said = [sentences.describe_regions(text, Region(alike, low, high, 5))[0] for text, alike, low, high in shown]
+    words = [sentence.split("**")[1] for sentence in said]
+    assert words == ["no more often than chance", "more often than chance", "no more often than chance", "less often than chance"]
+
+
+@pytest.mark.parametrize(("trust", "advice"), [(0.9, "you can trust it"), (0.6, "trust it a little"), (0.51, "do not trust it")])
+def test_the_picture_says_first_what_it_keeps_and_what_chance_keeps(trust: float, advice: str) -> None:
+    rows = [("PCA", "experts", 0.14, trust, 15), ("PCA", "random vectors", 0.13, 0.5, 15)]
+    panel = pd.DataFrame(rows, columns=["map", "of", "overlap", "trust", "neighbours"])
+    said, _ = sentences.describe_trust(panel, "PCA", None)
+    assert said.startswith("This picture keeps **14%** of an expert’s 15 nearest neighbours;")
+    assert "a picture of random numbers keeps 13%." in said
+    assert said.endswith(f"**So {advice}.**")

@@ -34,12 +34,16 @@ def rows(app_runs: Path) -> pd.DataFrame:
 
 
 def test_the_shipped_rows_are_said_in_words_and_the_paper_stands_apart(opened: Opened, rows: pd.DataFrame) -> None:
-    app = opened(PAGE, spd_time_by="clock")
+    app = opened(PAGE, spd_time_by="clock", spd_at="16")
     few = said(app)
+    told = curves.history_sentence(rows, 16)
+    assert f"**{told}**" in few and told.startswith("To read 16 events, ELASTIC takes ")
+    healthy(app.select_slider(key="spd_at").set_value(32).run())
+    assert curves.history_sentence(rows, 32) in said(app) and told not in said(app)
     assert curves.speed_sentence(rows, "elastic", "sasrec-fused")[:20] in few and "storing N × N" not in few
     app.toggle(key="spd_all").set_value(True)
     words = said(healthy(app.run()))
-    assert "2.68 times as fast" in words and "never drawn into the charts" in words
+    assert "2.68 times as fast" in words and "never draw these numbers into the charts" in words
     for peer in ("sasrec-fused", "sasrec-eager"):
         assert curves.speed_sentence(rows, "elastic", peer)[:20] in words
     assert "Shipped measurement" in words and "torch" in words
@@ -96,6 +100,16 @@ def test_every_view_works_and_old_addresses_open_the_page(opened: Opened) -> Non
     for part in ("One new event", "Reading a history", "Stages", "LISA’s claims"):
         app = opened(PAGE, spd_part=part)
     assert "No measurement of this" in said(app)
+
+
+def test_one_length_is_told_by_time_and_memory_and_who_is_faster() -> None:
+    short_rows = [("elastic", 64, 2.0, 0.5), ("sasrec-fused", 64, 1.0, 0.25)]
+    rows = [*short_rows, ("elastic", 96, 1234.5, 8.0), ("sasrec-fused", 96, 2469.0, 7.0)]
+    table = pd.DataFrame(rows, columns=["system", "length", "ms", "memory"])
+    short, long = (curves.history_sentence(table, length) for length in (64, 96))
+    assert short == "To read 64 events, ELASTIC takes 2 ms and 0.5 MB, SASRec 1 ms and 0.25 MB: SASRec is 2.0 times as fast."
+    assert "ELASTIC takes 1,234 ms" in long and long.endswith("ELASTIC is 2.0 times as fast.")
+    assert curves.history_sentence(table[:1], 64) == "" == curves.history_sentence(table, 128)
 
 
 def test_curves_keep_colours_and_draw_fits_over_their_range_only(rows: pd.DataFrame) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import streamlit as st
-from driving import healthy, html, press, said
+from driving import healthy, html, open_menu, press, said
 from shipped import copy_stored
 from streamlit.testing.v1 import AppTest
 
@@ -120,7 +120,8 @@ def test_another_person_starts_unbroken(opened: Open) -> None:
     app = press(opened(), "Remove the last item")
     app = healthy(app.number_input(key="user").set_value(5).run())
     assert not app.info and "Person **5**" in said(app)
-    assert "user=5" in app.code[0].value and "run=tiny" in app.code[0].value
+    link = open_menu(app).code[0].value
+    assert "user=5" in link and "run=tiny" in link
     press(app, "Surprise me")
 
 
@@ -290,7 +291,7 @@ def test_reproduce_gives_what_the_screen_shows(
     edited = ({}, {"edits": "-5,x3*2"}, {"edits": "-5..7,x3,x7"}, {"edits": "+7.8,-5"})
     for address in (*edited, {"start_ranked": "everything"}, {"start_ranked": "what is new to them"}):
         app = opened("", run="tiny", user="4", **address)
-        command = next(block.value for block in app.code if block.language == "bash")
+        command = next(block.value for block in open_menu(app).code if block.language == "bash")
         assert main([*shlex.split(command)[1:], "--csv"]) == 0
         table = pd.read_csv(io.StringIO(capsys.readouterr().out))
         assert table["item"].tolist() == app.session_state["view_tables"]["suggestions"]["item"].tolist(), command

@@ -24,7 +24,7 @@ NAMED = {
     "/memory-map": ("Do experts form regions, and can this picture be trusted?", "row 0, column 3."),
     "/train": ("What happens if I change the model, and train it?", "from start to tested"),
     "/data": ("What is in the data, and can I bring mine?", "Person 11 has"),
-    "/evidence": ("Is it true, and how sure is that?", "Of 10 claims:"),
+    "/evidence": ("Is it true, and how sure is that?", "Personal experts improve recommendations."),
     "/speed": ("When is ELASTIC faster?", "They cross near"),
     "/method": ("What is implemented, and what did the paper leave open?", "Open one to see what we do"),
 }

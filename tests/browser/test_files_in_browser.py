@@ -56,7 +56,7 @@ def test_a_chart_as_csv_and_json_and_the_whole_view(visit: Any) -> None:
     assert sorted(int(row["expert"]) for row in rows) == list(range(64))
     assert [(int(row["expert"]), float(row["load"])) for row in rows] == [(row["expert"], row["load"]) for row in again]
     visit.page.keyboard.press("Escape")
-    visit.page.locator(".st-key-foot_view button").click()
+    visit.page.locator(".st-key-foot_menu summary").click()
     whole = json.loads(taken(visit, visit.page.locator(".st-key-foot_json button")))
     assert whole["settings"] | {"run": "planted-elastic", "user": 12, "trf_order": "load"} == whole["settings"]
     assert whole["settings"]["address"].startswith(visit.server.url)

@@ -29,4 +29,4 @@ def test_a_mark_on_the_memory_map(visit: Any) -> None:
     mark = lonely(marks(visit.page, "map_chart"))
     click(visit.page, mark)
     expect(visit.box("Expert")).to_have_value(str(mark.number))
-    visit.says(f"Expert {mark.number}:")
+    visit.says(f"Expert {mark.number} ")

@@ -57,12 +57,12 @@ def test_nothing_of_theirs_is_asked_for(inside: Visit, path: str) -> None:
         visit.settled()
     said = visit.page.evaluate(SAID).replace("\u2060", "")
     assert "![x](http" in said, "something of theirs is on the page: the run's name, or where there is none, a title"
-    for panel in ("link", "use", "command"):
-        button = visit.page.locator(f".st-key-foot_{panel} button")
-        visit.still(button)
-        button.click()
-        visit.settled()
-        visit.page.keyboard.press("Escape")
+    menu = visit.page.locator(".st-key-foot_menu")
+    visit.still(menu)
+    menu.locator("summary").first.click()
+    menu.locator(".st-key-foot_use summary").click()
+    menu.get_by_text("The model is a folder").wait_for()
+    visit.settled()
     for mark in visit.page.locator(".js-plotly-plot .points path, .node, .thing").all()[:4]:
         mark.hover(force=True, timeout=5_000)  # titles in hovers
     assert visit.page.evaluate(ALIVE, TRAP) == [] and not visit.outside

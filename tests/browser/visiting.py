@@ -181,14 +181,15 @@ class Visit:
             expect(self.main).to_contain_text(text)
 
     def copied(self) -> str:
-        """The address below Link, as a visitor would take it."""
-        link = self.page.locator(".st-key-foot_link button")
-        self.still(link)
-        link.click()
-        code = self.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode")
+        """The address in the menu at the foot, as a visitor would take it."""
+        menu = self.page.locator(".st-key-foot_menu summary").first
+        self.still(menu)
+        menu.click()
+        code = self.page.locator(".st-key-foot_menu").get_by_test_id("stCode").first
         expect(code).to_contain_text(self.server.url)
         address = code.inner_text().strip()
-        self.page.keyboard.press("Escape")
+        menu.click()
+        expect(code).to_have_count(0)
         return address
 
     def shares(self, somebody: "Visit", *parts: str) -> None:

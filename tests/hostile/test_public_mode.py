@@ -134,7 +134,7 @@ OFF = [
     ("data/page.py", {"dat_part": "Plant a world"}, "Bringing or keeping data of your own is off here", ("dat_plant",)),
     ("speed/page.py", {}, "Measuring on this machine is off here", ("spd_start",)),
     ("traffic/page.py", {"trf_part": "Interest or activity?"}, "Measuring on this machine is off here", ("trf_ask",)),
-    ("evidence/page.py", {}, "Measuring on this machine is off here", ("lrn_measure",)),
+    ("evidence/page.py", {"lrn_claim": "interest"}, "Measuring on this machine is off here", ("lrn_measure",)),
     ("experts/page.py", {}, "Measuring on this machine is off here", ("exp_all",)),
     ("map/page.py", {"map_layout": "UMAP"}, "Measuring on this machine is off here", ("map_compute",)),
 ]  # fmt: skip

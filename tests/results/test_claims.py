@@ -16,11 +16,11 @@ from elastic_core.errors import InputError
 from elastic_core.memory import recovery, routing_metrics
 from elastic_core.models import Recommender
 from elastic_core.results import claims
-from elastic_core.results.claims import QUESTIONS, Finding, Verdict, answer_question, count_sentence
+from elastic_core.results.claims import QUESTIONS, Finding, Verdict, answer_question
 from elastic_core.results.compare import compare_runs, noise_of_comparison
 from elastic_core.results.reproduce import System
 from elastic_core.results.statistics import detectable_from_interval
-from elastic_core.results.systems import FILMS, MADE_UP, DataSet, data_sets
+from elastic_core.results.systems import DataSet, data_sets
 from elastic_core.results.table import difference_table
 from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
@@ -35,6 +35,11 @@ def world(root: Path, good: dict[str, float]) -> list[DataSet]:
     return data_sets(runs_below(root))[0]
 
 
+def answer_of(verdict: Verdict) -> str:
+    """Of its first finding."""
+    return verdict.findings[0].answer if verdict.findings else "not known"
+
+
 def films(names: dict[System, str]) -> DataSet:
     """Two seeds each of shipped runs on films, whose ranks need no data."""
     runs = {system: [shipped_run(f"ml-100k-{name}{seed}") for seed in ("", "-seed1")] for system, name in names.items()}
@@ -45,7 +50,7 @@ def test_every_sentence_is_what_the_runs_say(tmp_path: Path) -> None:
     good = {"elastic": 0.2, "elastic-seed1": 0.201, "sasrec": 0.05, "sasrec-seed1": 0.051, "cooccurrence": 0.5}
     groups = world(tmp_path, good)
     better, worse = (answer_question(BY_KEY[key], groups, difference_table) for key in ("sasrec", "baseline"))
-    assert (better.answer, worse.answer) == ("yes", "no")
+    assert (answer_of(better), answer_of(worse)) == ("yes", "no")
     found = compare_runs(
         *([Run(tmp_path / f"planted-{name}{seed}") for seed in ("", "-seed1")] for name in ("elastic", "sasrec"))
     )
@@ -54,21 +59,19 @@ def test_every_sentence_is_what_the_runs_say(tmp_path: Path) -> None:
     assert f"{found.difference:+.4f} (95% {found.low:+.4f} to {found.high:+.4f}; 2,000 people, trainings: 2 and 2" in one.sentence
     assert set(one.runs) == {f"planted-{name}{seed}" for name in ("elastic", "sasrec") for seed in ("", "-seed1")}
     nothing = answer_question(BY_KEY["gate"], groups, difference_table)
-    assert nothing.answer == "not known" and not nothing.findings and "No finished run on" in nothing.absent
-    assert nothing.lines == {"": nothing.absent}, "what is not known is said where it is asked"
-    assert better.lines == {"yes": f"Made-up world (16 interests) {found.difference:+.4f}."}
-    assert count_sentence([better, worse, nothing]) == "Of 3 claims: 1 yes, 1 no, 1 not known."
+    assert not nothing.findings and "No finished run on" in nothing.absent and not nothing.marks_by_data()
+    assert better.marks_by_data() == {"planted": "▲"} and worse.marks_by_data() == {"planted": "▼"}
 
 
 def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_been_found(tmp_path: Path) -> None:
     groups = world(tmp_path / "once", {"elastic": 0.2, "sasrec": 0.05})
     once = answer_question(BY_KEY["sasrec"], groups, difference_table)
     (one,) = once.findings
-    assert once.answer == "not known" and "one side was trained once" in one.sentence and one.why == claims.TRAINED_ONCE
+    assert one.answer == "not known" and "one side was trained once" in one.sentence and one.why == claims.TRAINED_ONCE
     alike = world(tmp_path / "twice", {"elastic": 0.1, "elastic-seed1": 0.1, "cooccurrence": 0.1})
     level = answer_question(BY_KEY["baseline"], alike, difference_table)
     (one,) = level.findings
-    assert level.answer == "not known" and one.low < 0 < one.high and one.why == claims.TOO_CLOSE
+    assert one.answer == "not known" and one.low < 0 < one.high and one.why == claims.TOO_CLOSE
     could = detectable_from_interval(one.low, one.high)
     assert f"only {could:.4f} or more would usually be seen" in one.sentence
     assert could == pytest.approx((one.high - one.low) / 2 * 2.8016 / 1.96, rel=1e-3)
@@ -81,21 +84,15 @@ def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_
     assert f"only {could.detectable_difference():.4f} or more would usually be seen" in one.sentence
 
 
-def test_a_yes_of_made_up_worlds_alone_says_so() -> None:
-    """And real data without a yes are named where others have one: neither badge is a plain yes."""
-    made_up, film, shop = (Finding("yes", "", kind=kind) for kind in (MADE_UP, FILMS, "Shop"))
-    unknown = film._replace(answer="not known")
-
-    def of(*findings: Finding) -> tuple[str, list[str]]:
-        found = Verdict("", "", findings, "", "systems")
-        return found.answer, found.lacking
-
-    assert of(made_up, unknown) == ("made-up", [FILMS])
-    assert of(made_up, shop, unknown) == ("in part", [FILMS])
-    assert of(film, unknown) == ("in part", []) and of(made_up, film) == ("yes", [])
-    lost = made_up._replace(answer="not known")
-    assert of(made_up, lost) == ("in part", []), "a claim about made-up worlds"
-    assert of(lost, unknown)[0] == "not known"
+def test_a_mark_says_what_a_finding_is_and_a_data_set_has_each_once() -> None:
+    yes, no, unknown = Finding("yes", "", data="a"), Finding("no", "", data="a"), Finding("not known", "", data="b")
+    once = unknown._replace(why=claims.TRAINED_ONCE)
+    assert [each.mark for each in (yes, no, unknown, once)] == ["▲", "▼", "○", "?"]
+    assert Verdict("", "", (no, no, yes, unknown), "", "systems").marks_by_data() == {"a": "▼▲", "b": "○"}
+    known = yes._replace(where="Films", against="SASRec", difference=0.01, low=0.004, high=0.016)
+    assert known.brief == "Films, against SASRec: +0.0100 (95%: +0.0040 to +0.0160)"
+    alone = once._replace(where="ELASTIC on Films", difference=-0.01)
+    assert alone.brief == f"ELASTIC on Films: −0.0100, {claims.TRAINED_ONCE}" and yes._replace(sentence="So.").brief == "So."
 
 
 def test_better_than_sasrec_follows_from_the_fairer_of_two_controls(tmp_path: Path) -> None:
@@ -111,9 +108,9 @@ def test_better_than_sasrec_follows_from_the_fairer_of_two_controls(tmp_path: Pa
     (one,) = answer_question(BY_KEY["sasrec"], [shipped], difference_table).findings
     assert one.difference == compare_runs(shipped.systems[elastic], shipped.systems[plain]).difference
     good = {"elastic": 0.2, "elastic-seed1": 0.2, "sasrec": 0.05, "sasrec-seed1": 0.05}
-    assert answer_question(BY_KEY["sasrec"], world(tmp_path / "plain", good), difference_table).answer == "yes"
+    assert answer_of(answer_question(BY_KEY["sasrec"], world(tmp_path / "plain", good), difference_table)) == "yes"
     fair = good | {"sasrec-local": 0.2, "sasrec-local-seed1": 0.2}
-    assert answer_question(BY_KEY["sasrec"], world(tmp_path / "fair", fair), difference_table).answer == "not known"
+    assert answer_of(answer_question(BY_KEY["sasrec"], world(tmp_path / "fair", fair), difference_table)) == "not known"
 
 
 def test_made_up_worlds_say_where_known_items_change_the_answer(tmp_path: Path) -> None:
@@ -126,7 +123,7 @@ def test_made_up_worlds_say_where_known_items_change_the_answer(tmp_path: Path) 
         return pd.DataFrame([row | (new if protocol == "full" else {"difference": -0.05, "winner": "B", "adjusted": 0.01})])
 
     (one,) = answer_question(BY_KEY["sasrec"], groups, asked).findings
-    assert one.answer == "yes" and one.brief.endswith("+0.1500 (full-seen −0.0500, worse)")
+    assert one.answer == "yes" and one.brief.endswith("+0.1500 (95%: +0.1000 to +0.2000), full-seen −0.0500, worse")
     assert one.sentence.endswith("Ranked with known items, too: full-seen −0.0500, worse.")
 
 
@@ -139,9 +136,8 @@ def test_an_interval_without_zero_that_is_no_claim_says_why() -> None:
         table = pd.DataFrame([row | {"label": "sasrec", "adjusted": adjusted, "winner": who}, row | {"label": "hstu"}, rest])
         found = answer_question(BY_KEY["sasrec"], [group], lambda *asked, table=table: table)
         (one,) = found.findings
-        assert (found.answer, one.why) == (answer, "" if who else "may be luck among 2 comparisons")
+        assert (one.answer, one.why) == (answer, "" if who else "may be luck among 2 comparisons")
         assert ("asked alone this would be a claim" in one.sentence) == (not who) and f"{adjusted:.4f}" in one.sentence
-    assert "not known" not in found.lines and found.lines["yes"] == "Films (real films) +0.0100."
 
 
 def test_who_is_told_is_compared_with_who_is_told(tmp_path: Path) -> None:
@@ -165,7 +161,7 @@ def test_who_is_told_is_compared_with_who_is_told(tmp_path: Path) -> None:
 
 
 def test_speed_follows_from_the_rows_and_losses_are_said(tmp_path: Path) -> None:
-    assert speed_verdict(tmp_path).answer == "not known" and speed_verdict(tmp_path).command
+    assert not speed_verdict(tmp_path).findings and speed_verdict(tmp_path).command
     measured = read_rows(CHECKPOINTS / "benchmarks.csv", "latency")
     ours = measured["system"] == "elastic"
     for factor, answer in ((1.0, "it depends"), (1e-3, "yes"), (1e3, "no")):
@@ -173,7 +169,7 @@ def test_speed_follows_from_the_rows_and_losses_are_said(tmp_path: Path) -> None
         slower.loc[ours, ["seconds", "processor"]] *= factor
         write_rows(tmp_path / "benchmarks.csv", slower[~slower["device"].str.contains("NVIDIA")])
         found = speed_verdict(tmp_path)
-        assert found.answer == answer and len(found.findings) == 2
+        assert answer_of(found) == answer and len(found.findings) == 2
         assert ("SASRec is faster at N = 64" in found.findings[0].sentence) == (answer != "yes")
 
 
@@ -182,15 +178,15 @@ def test_experts_must_beat_every_null_in_every_way_and_several_trainings(tmp_pat
     runs = groups[0].systems[System("elastic")]
 
     def ask(**values: float) -> list[str]:
-        return [each.answer for each in meaning.find_verdicts(groups, {run.name: meaning_row(run, **values) for run in runs})]
+        return [answer_of(each) for each in meaning.find_verdicts(groups, {run.name: meaning_row(run, **values) for run in runs})]
 
     assert ask(trained=0.8, quarter=0.5, quarter_stranger=0.1) == ["yes", "yes"]
     assert ask(trained=0.8, noise_values=0.81, quarter=0.12, quarter_stranger=0.1) == ["no", "no"]
     assert ask(trained=math.nan, quarter=0.2, quarter_stranger=0.1)[0] == "not known", "no truth, no score"
     once = meaning.find_verdicts(groups, {runs[0].name: meaning_row(runs[0], trained=0.8)})
-    assert [each.answer for each in once] == ["not known", "not known"] and "trained once" in once[0].findings[0].sentence
+    assert [answer_of(each) for each in once] == ["not known", "not known"] and "trained once" in once[0].findings[0].sentence
     nobody = meaning.find_verdicts(groups, {})
-    assert all(each.answer == "not known" and each.absent for each in nobody)
+    assert all(not each.findings and each.absent for each in nobody)
 
 
 def test_a_measurement_counts_for_the_weights_it_was_made_on(

@@ -150,19 +150,21 @@ def find_verdicts(data_sets: Sequence[DataSet], rows: dict[str, MeaningRow]) -> 
         if not is_variant(system) and (found := [rows[run.name] for run in runs if run.name in rows])
     ]
     planted = [each for each in measured if not math.isnan(each[2][0].trained)]
-    nobody = "Measured on no run yet."
+    nobody = "No run has been measured yet."
     return [
         Verdict(
-            "meaning", "Experts stand for interests, in worlds where we know the interests.",
-            tuple(_recovery_finding(*each) for each in planted), "A broken model that does as well, or other seeds.", "experts",
-            absent="" if planted else nobody, unit="0 is luck, 1 is perfect. Counted: how much better than a broken model.",
+            "meaning", "Experts stand for interests, in worlds whose interests we know.",
+            tuple(_recovery_finding(*each) for each in planted), "A broken model that does as well, or more seeds.", "experts",
+            absent="" if planted else nobody,
+            unit="The score is 0 by chance and 1 if perfect. The number is the lead over the best of the broken models.",
         ),
         Verdict(
-            "interest", "A person’s experts follow what they watched, not only how much.",
+            "interest", "A person’s experts follow their taste, not only their activity.",
             tuple(_metric_finding(*each) for each in measured),
-            "Another part of the history that finds other experts, or the other way round.",
+            "Parts of a history that find other experts.",
             "experts", absent="" if measured else nobody,
-            unit=f"Which part of the experts both halves of a history find, above strangers’. Surely below {NONE:g}: no.",
+            unit="The number is the share of experts that a quarter of the history finds again, less a stranger’s share. "
+            f"If it is surely below {NONE:g}, the answer is no.",
         ),
     ]  # fmt: skip
 
@@ -211,14 +213,15 @@ def _make_finding(
     mean, runs = statistics.fmean(ahead), tuple(row.run for row in rows)
     if len(ahead) < 2:
         once = true_minus(f"{where}: {start}: {mean:+.3f} {beyond}; {TRAINED_ONCE}.")
-        return Finding("not known", once, TRAINED_ONCE, group.key, where, group.kind, "", runs, mean, n=n)
+        return Finding("not known", once, TRAINED_ONCE, group.key, where, runs=runs, difference=mean, n=n)
     half = half_width_of_mean(ahead) + wide
     low, high = mean - half, mean + half
     answer: Answer = "yes" if low > 0 else "no" if high < small else "not known"
     numbers = f"{mean:+.3f} {beyond} (95% {low:+.3f} to {high:+.3f}, {len(ahead)} trainings)"
     why = TOO_CLOSE if answer == "not known" else ""
     return Finding(
-        answer, true_minus(f"{where}: {start}: {numbers}."), why, group.key, where, group.kind, "", runs, mean, low, high, n
+        answer, true_minus(f"{where}: {start}: {numbers}."), why, group.key, where, runs=runs, difference=mean, low=low,
+        high=high, n=n,
     )  # fmt: skip
 
 

@@ -240,6 +240,26 @@ def _list_lengths(lengths: pd.Index, among: pd.Index) -> str:
     return ", ".join(parts)
 
 
+def history_sentence(table: pd.DataFrame, length: int, column: str = "ms") -> str:
+    """Time and memory of reading one history of this length with ELASTIC and with fused SASRec; empty where one was not
+    measured."""
+    rows = table[table["length"] == length].set_index("system")
+    if not {"elastic", "sasrec-fused"} <= set(rows.index):
+        return ""
+    costs = {
+        name: f"{_short_number(rows.at[name, column])} ms and {_short_number(rows.at[name, 'memory'])} MB"
+        for name in ("elastic", "sasrec-fused")
+    }
+    ratio = rows.at["sasrec-fused", column] / rows.at["elastic", column]
+    winner, times = ("ELASTIC", ratio) if ratio > 1 else ("SASRec", 1 / ratio)
+    end = f"{winner} is {times:.1f} times as fast" if times >= 1.05 else "they are about equally fast"
+    return f"To read {length:,} events, ELASTIC takes {costs['elastic']}, SASRec {costs['sasrec-fused']}: {end}."
+
+
+def _short_number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def memory_words(table: pd.DataFrame) -> str:
     """How the peaks compare at the longest length that ELASTIC and each SASRec share."""
     parts = []

@@ -8,13 +8,16 @@ import pandas as pd
 from elastic_core.errors import InputError
 from elastic_core.runs import Run, Snapshot
 from elastic_core.services.person.user_lookup import evenly_spaced
+from elastic_core.services.traffic.load import count_holders
 
-EPOCHS = ["epoch", "used", "entropy", "gini"]
+EPOCHS = ["epoch", "used", "entropy", "gini", "ndcg"]
+MOST_NUMBERS = 200_000  # loads of experts that a browser is given to play
 
 
 def by_epoch(run: Run) -> pd.DataFrame:
-    """epoch, used, entropy, gini on validation people, from the run's own metrics; empty where it recorded none."""
-    return pd.DataFrame(run.events("epoch"), columns=EPOCHS).dropna(subset="entropy", ignore_index=True)
+    """`EPOCHS` on validation people, from the run's own metrics; empty where it recorded none."""
+    rows = [{**event, "ndcg": event.get("valid", {}).get("NDCG@10")} for event in run.events("epoch")]
+    return pd.DataFrame(rows, columns=EPOCHS).dropna(subset="entropy", ignore_index=True)
 
 
 def kept_snapshots(run: Run, most: int = 2**31) -> dict[int, Snapshot]:
@@ -36,7 +39,13 @@ def last_used(loads: pd.DataFrame) -> pd.Series:
     return loads.gt(0).mul(loads.index, axis=0).max()
 
 
-def load_over_time(loads: pd.DataFrame) -> pd.DataFrame:
-    """Load of experts (index, the busiest at the end first) by epoch (columns); of more than 256, every n-th of them."""
-    order = np.argsort(-loads.iloc[-1].to_numpy(), kind="stable")
-    return loads[order[evenly_spaced(len(order), 256)]].T
+def epochs_to_play(run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The epochs that a run recorded: `EPOCHS`, and `half`, how many experts carry half of the traffic; and the load of every
+    expert (columns) after each of them. Where the run kept copies of its experts, only epochs with a copy; else no loads."""
+    frame, loads = by_epoch(run), load_by_epoch(run)
+    if frame.empty or loads.empty:
+        return frame.assign(half=np.nan), pd.DataFrame()
+    kept = loads.index.intersection(frame["epoch"])
+    kept = kept[evenly_spaced(len(kept), max(2, MOST_NUMBERS // loads.shape[1]))]
+    half = [count_holders(load, 0.5) for load in loads.loc[kept].to_numpy(float)]
+    return frame.set_index("epoch").loc[kept].rename_axis("epoch").reset_index().assign(half=half), loads.loc[kept]
