@@ -151,7 +151,7 @@ def test_what_a_run_recorded_by_epoch_is_read(small_world: Dataset, tmp_path: Pa
 def test_what_is_played_are_the_copies_that_a_run_kept(tiny_runs: Path) -> None:
     run = Run(tiny_runs / "tiny")
     frame, loads = runs.epochs_to_play(run)
-    assert frame["epoch"].tolist() == loads.index.tolist() == [epoch for epoch, _ in run.snapshots()] and len(frame) == 2
+    assert frame["epoch"].tolist() == loads.index.tolist() == [epoch for epoch, _ in run.snapshot_files()] and len(frame) == 2
     for row, (_, load) in zip(frame.to_dict("records"), loads.iterrows(), strict=True):
         assert row["used"] == pytest.approx((load > 0).mean(), abs=1e-4), "as the run recorded it"
         ordered, least = sorted(load, reverse=True), int(row["half"])

@@ -106,7 +106,7 @@ def show_interest_metrics() -> list[str]:
 
 
 def show_learning() -> None:
-    frame, loads = cached.epochs_to_play(context.open_run, len(context.run.snapshots()))
+    frame, loads = cached.epochs_to_play(context.open_run, len(context.run.snapshot_files()))
     if frame.empty:
         st.write(sentences.TEXT("NOT_RECORDED"))
         return
