@@ -235,7 +235,7 @@ def test_the_direct_road_is_what_the_layer_dispatches(world: World, busy: int) -
             only = torch.zeros_like(slots)
             only[:, :, rank] = slots[:, :, rank]
             own_bias = layer.output.bias / layer.heads
-            fixed = layer.fold_maps(trace.retrieved[0].interests).given - own_bias
+            fixed = layer.fold_maps(trace.retrieved[0].interests).values - own_bias
             total += (only.unsqueeze(2) @ fixed).sum(1)[0, 0].detach()
     state = total / len(users)
     expected = model.scorer()((state - state.mean()) * model.norm.weight).detach().numpy()  # type: ignore[union-attr]

@@ -139,7 +139,7 @@ def causal_dispatch(h: Tensor, maps: FoldedMaps, real: Tensor | None) -> Tensor:
     memory = (weights.unsqueeze(-1) * h[:, None, :, None, :]).cumsum(2) / mass.unsqueeze(-1)  # M [B, H, N, k, d]
     asked = torch.einsum("hji,bni->bhnj", maps.query, h)
     slots = (torch.einsum("bhnj,bhnkj->bhnk", asked, memory) + torch.einsum("bhkd,bnd->bhnk", maps.bias, h)).softmax(-1)
-    through = maps.given.unsqueeze(2) + torch.einsum("bhnkj,hje->bhnke", memory, maps.carried)
+    through = maps.values.unsqueeze(2) + torch.einsum("bhnkj,hje->bhnke", memory, maps.carried)
     return torch.einsum("bhnk,bhnke->bne", slots, through)
 
 
@@ -187,7 +187,7 @@ def test_prefix_slots_equal_the_direct_sum(rows: int, length: int, k: int, heads
         logits = CAP * torch.tanh(torch.einsum("bhkd,bnd->bhkn", slow[1], slow[0]) / CAP)
         logits = logits if real is None else logits.masked_fill(~real[:, None, None], -torch.inf)
         torch.testing.assert_close(reading, logits.softmax(-1).nan_to_num().float(), atol=1e-5, rtol=1e-5)
-        given_last = torch.einsum("bhk,bhke->be", slots, maps.given) + torch.einsum(
+        given_last = torch.einsum("bhk,bhke->be", slots, maps.values) + torch.einsum(
             "bhk,bhkn,bnd,hde->be", slots, reading, h, maps.carried
         )
         torch.testing.assert_close(given_last, found[:, -1], atol=1e-4, rtol=1e-4)

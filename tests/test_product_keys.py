@@ -444,7 +444,7 @@ def test_what_items_asked_is_remembered_only_while_nothing_changed(acts: list[st
                 content = torch.cat([content, torch.randn(30, 16).to(content)])
         items = torch.randint(0, len(content), (3, 7), generator=generator)
         never = deepcopy(asked)
-        never._kept = None
+        never._cache = None
         with torch.inference_mode(act == "keys"):
             assert_same(asked(content[items], items > 2, items), never(content[items], items > 2, items))
 

@@ -135,7 +135,7 @@ def test_people_come_and_go_and_nobody_notices(name: str) -> None:
     come(2)
     go_on(2)
     apart = together.take_users([2, 0])  # in another order
-    assert [who.pop(0), who.pop(1), together.people, apart.people] == [0, 2, 1, 2]
+    assert [who.pop(0), who.pop(1), together.n_users, apart.n_users] == [0, 2, 1, 2]
     come(3)
     go_on(3)
     states = apart.step(torch.stack([later[2, met[2]], later[0, met[0]]]))
@@ -172,9 +172,9 @@ def test_a_state_is_summed_in_float32_under_autocast() -> None:
         rough.refresh(history)
         for i in range(500):
             rough.step(later[:, i])
-    for name, value in rough.kept.items():
+    for name, value in rough.state.items():
         assert value.dtype == torch.float32, name
-        torch.testing.assert_close(value, exact.kept[name], atol=1e-4, rtol=1e-5)
+        torch.testing.assert_close(value, exact.state[name], atol=1e-4, rtol=1e-5)
 
 
 def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
@@ -226,7 +226,7 @@ def test_refreshing_reads_the_last_events_that_fit_and_keeps_float32(name: str) 
     with torch.autocast("cpu", torch.bfloat16):
         stream.refresh(long)
         stream.step(long[:, 0])
-    assert {part.dtype for part in stream.kept.values()} <= {torch.float32, torch.int64}
+    assert {part.dtype for part in stream.state.values()} <= {torch.float32, torch.int64}
 
 
 @torch.no_grad()

@@ -62,7 +62,7 @@ def measure_events(setting: Setting, device: torch.device, systems: Iterable[str
 
 def state_bytes(stream: Stream) -> int:
     """Return the bytes that are kept of all users between two events, in float32."""
-    return 4 * stream.people * stream.count_numbers()
+    return 4 * stream.n_users * stream.count_numbers()
 
 
 def take_steps(stream: Stream, items: Tensor, repeats: int) -> None:

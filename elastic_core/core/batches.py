@@ -80,10 +80,10 @@ class Batch:
         """Some of the histories."""
         return self.map_fields(lambda x: x[chosen])
 
-    def map_fields(self, made: Callable[[Tensor], Tensor]) -> "Batch":
-        items = made(self.items)
-        retrieval = items if self.retrieval_items is self.items else made(self.retrieval_items)
-        targets, times = (None if x is None else made(x) for x in (self.targets, self.times))
+    def map_fields(self, transform: Callable[[Tensor], Tensor]) -> "Batch":
+        items = transform(self.items)
+        retrieval = items if self.retrieval_items is self.items else transform(self.retrieval_items)
+        targets, times = (None if x is None else transform(x) for x in (self.targets, self.times))
         return Batch(items, retrieval, targets, times, self.padded)
 
 
@@ -159,16 +159,16 @@ class SeenItems(NamedTuple):
         """How well a row knows an item, float `[M, n_items + 1]`: 0 where it has not met it, 1 where it has met it (once, where
         it is `counted`); column 0 is 0."""
         items = self.seen_items(n_items, part)
-        found = self.weigh(items, n_items + 1)
-        found[:, 0] = 0
-        return found
+        weights = self.weigh(items, n_items + 1)
+        weights[:, 0] = 0
+        return weights
 
     def weigh(self, columns: Tensor, width: int) -> Tensor:
         """Columns `[M, N]` that events fall into → `[M, width]`, their weight in every column."""
-        found = torch.zeros(len(columns), width, device=columns.device)
+        weights = torch.zeros(len(columns), width, device=columns.device)
         if not self.counted:
-            return found.scatter_(1, columns, 1.0)
-        return weigh_repeats(found.scatter_add_(1, columns, torch.ones_like(columns, dtype=found.dtype)))
+            return weights.scatter_(1, columns, 1.0)
+        return weigh_repeats(weights.scatter_add_(1, columns, torch.ones_like(columns, dtype=weights.dtype)))
 
     def seen_items(self, n_items: int, part: slice = slice(None)) -> Tensor:
         """The items `[M, N]` that rows have met, 0 in all other places."""
@@ -199,9 +199,9 @@ class SingleProcess:
         """The device of this process."""
         return device
 
-    def run_on_first(self, do: Callable[..., T], *given: Any) -> T:
+    def run_on_first(self, do: Callable[..., T], *arguments: Any) -> T:
         """What rank 0 does, and nobody else."""
-        return do(*given)
+        return do(*arguments)
 
     def run_on_each(self, do: Callable[[], T]) -> T:
         """What each does for itself."""

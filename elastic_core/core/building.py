@@ -21,10 +21,10 @@ def build(config: ModelConfig, catalog: Catalog | int) -> Recommender:
     that cannot keep or score its items as asked."""
     known = Catalog.from_count(catalog) if isinstance(catalog, int) else catalog
     outline(config, known)
-    made = model_class(config.name)(config, known)
-    if config.output == "own" and made.trained and (made.output is None or made.scorer().table is not made.output.weight):
+    model = model_class(config.name)(config, known)
+    if config.output == "own" and model.trained and (model.output is None or model.scorer().table is not model.output.weight):
         raise InputError(f"{config.name} scores items in a way of its own: take model.output=tied")
-    return made
+    return model
 
 
 def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
@@ -37,17 +37,17 @@ def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
         return None  # it has no weights: what it counts from its data has bounds of its own
     try:
         with torch.device("meta"), SkipFilling():
-            found = kind(config, known)
+            model = kind(config, known)
     except InputError:
         raise
     except (RuntimeError, NotImplementedError, TypeError):  # it asks for a number while it is built
         return None
-    numbers = sum(tensor.numel() for tensor in (*found.parameters(), *found.buffers()))
+    numbers = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
     if numbers > MOST_PARAMETERS:
         raise InputError(
             f"this model would have {numbers:,} parameters for {known.n_items:,} items; at most {MOST_PARAMETERS:,} are allowed"
         )
-    return found
+    return model
 
 
 class SkipFilling(TorchFunctionMode):

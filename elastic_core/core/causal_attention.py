@@ -29,18 +29,18 @@ def causal_attention(q: Tensor, k: Tensor, v: Tensor, p: float) -> Tensor:
 class _ChunkedAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, p: float) -> Tensor:
-        read, scale, kept = torch.empty_like(q), 1 / math.sqrt(q.shape[-1]), []
+        read, scale, saved_weights = torch.empty_like(q), 1 / math.sqrt(q.shape[-1]), []
         later = torch.full((ROWS, ROWS), -torch.inf, dtype=q.dtype).triu(1)
-        for people, rows, before in _chunk_ranges(q):
-            scores = torch.baddbmm(later[:1, :1], q[people, rows], k[people, before].mT, beta=0, alpha=scale)
+        for users, rows, before in _chunk_ranges(q):
+            scores = torch.baddbmm(later[:1, :1], q[users, rows], k[users, before].mT, beta=0, alpha=scale)
             n = scores.shape[1]
             scores[:, :, -n:] += later[:n, :n]
             w = torch.softmax(scores, -1, out=scores)
             m = dropout_factors(w, p)
-            read[people, rows] = torch.bmm(w if m is None else w * m, v[people, before])
-            kept.append((w, m))
+            read[users, rows] = torch.bmm(w if m is None else w * m, v[users, before])
+            saved_weights.append((w, m))
         ctx.save_for_backward(q, k, v)
-        ctx.kept = kept
+        ctx.saved_weights = saved_weights
         return read
 
     @staticmethod
@@ -48,16 +48,16 @@ class _ChunkedAttention(torch.autograd.Function):
         q, k, v = ctx.saved_tensors
         (every,) = gradients
         d_q, d_k, d_v, scale = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v), 1 / math.sqrt(q.shape[-1])
-        for (people, rows, before), (w, m) in zip(_chunk_ranges(q), ctx.kept, strict=True):
-            o, own = every[people, rows], q[people, rows]
+        for (users, rows, before), (w, m) in zip(_chunk_ranges(q), ctx.saved_weights, strict=True):
+            o, own = every[users, rows], q[users, rows]
             more = float(rows.stop < q.shape[1])  # the last rows come first and read all columns: nothing is there yet
-            d_v[people, before].baddbmm_((w if m is None else w * m).mT, o, beta=more)
-            d_w = torch.bmm(o, v[people, before].mT)
+            d_v[users, before].baddbmm_((w if m is None else w * m).mT, o, beta=more)
+            d_w = torch.bmm(o, v[users, before].mT)
             if m is not None:
                 d_w.mul_(m)
             d_scores = torch._softmax_backward_data(d_w, w, -1, w.dtype).mul_(scale)
-            d_q[people, rows] = torch.bmm(d_scores, k[people, before])
-            d_k[people, before].baddbmm_(d_scores.mT, own, beta=more)
+            d_q[users, rows] = torch.bmm(d_scores, k[users, before])
+            d_k[users, before].baddbmm_(d_scores.mT, own, beta=more)
         return d_q, d_k, d_v, None
 
 

@@ -78,15 +78,15 @@ class Retrieved(NamedTuple):
         return self._replace(**{name: old[rows, ranks] for name in names if (old := getattr(self, name)) is not None})
 
 
-def balance_penalty(found: Retrieved) -> Tensor:
+def balance_penalty(retrieved: Retrieved) -> Tensor:
     """How far the batch's mean use of the memory is from even: mean of log(size) - entropy, >= 0; 0 where nothing is retrieved.
 
     Of each set of sub-keys (`halves [B, 2, n_subkeys]`): a marginal-entropy term, it spreads people over the memory and leaves
     each person's choice sharp.
     """
-    if found.halves.shape[-1] == 0:
-        return found.halves.new_zeros(())
-    use = batch_mean(found.halves.softmax(-1))
+    if retrieved.halves.shape[-1] == 0:
+        return retrieved.halves.new_zeros(())
+    use = batch_mean(retrieved.halves.softmax(-1))
     return (use * (use.clamp_min(1e-12).log() + math.log(use.shape[-1]))).sum(-1).mean()
 
 
@@ -153,12 +153,12 @@ class Scorer(NamedTuple):
         """Items `[...]` → their rows of the table `[..., d]`."""
         return functional.embedding(items, self.table)
 
-    def __call__(self, states: Tensor, met: SeenItems | None = None) -> Tensor:
-        """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `met` counted: without,
+    def __call__(self, states: Tensor, seen: SeenItems | None = None) -> Tensor:
+        """States `[..., D]` → `[..., n_items + 1]`; column 0 means nothing. For `[M, D]`, with what was `seen` counted: without,
         items are scored as if all were new."""
         extra = None
-        if met is not None and self.repeat_bias is not None:
-            extra = self.repeat_bias * met._replace(counted=self.repeat_counts).seen_mask(self.table.shape[0] - 1)
+        if seen is not None and self.repeat_bias is not None:
+            extra = self.repeat_bias * seen._replace(counted=self.repeat_counts).seen_mask(self.table.shape[0] - 1)
         if not self.parts:
             return self.logits(states) if extra is None else self.logits(states) + extra
         vectors, shares = self.split_mixture(states)
@@ -254,9 +254,9 @@ class Recommender(nn.Module):
 
         Composed tables are composed here, with gradient."""
         items = self.events.items if self.output is None else self.output
-        found = Scorer.from_table(items, self.repeat_bias, self.config.repeat_counts)
-        masks = len(found.table) - self.n_items - 1
-        return found._replace(table=found.table[:-masks]) if masks else found
+        scorer = Scorer.from_table(items, self.repeat_bias, self.config.repeat_counts)
+        masks = len(scorer.table) - self.n_items - 1
+        return scorer._replace(table=scorer.table[:-masks]) if masks else scorer
 
     @property
     def repeat_bias(self) -> Tensor | None:
@@ -367,7 +367,7 @@ class TracingModel(Recommender):
     def trace_reading(self, batch: Batch) -> Trace:
         raise NotImplementedError
 
-    def slot_weights(self, batch: Batch, found: Retrieved) -> Tensor:
+    def slot_weights(self, batch: Batch, retrieved: Retrieved) -> Tensor:
         """`trace_reading(batch).slot_weights` alone, for what `retrieve(batch)` found: several times cheaper without the rest."""
         return self.trace_reading(batch).slot_weights
 

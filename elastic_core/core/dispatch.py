@@ -59,7 +59,7 @@ class FoldedMaps(NamedTuple):
     asks: Tensor  # [B, H, k, d] logits with which slots take an event
     query: Tensor  # [H, d, d] what an event asks of what slots have aggregated (rows: of M, columns: of h); everybody's
     bias: Tensor  # [B, H, k, d] what it asks of the slots' interests themselves
-    given: Tensor  # [B, H, k, d] what a slot gives through its interest, the layer's bias included
+    values: Tensor  # [B, H, k, d] what a slot gives through its interest, the layer's bias included
     carried: Tensor  # [H, d, d] what it gives through what it has aggregated (rows: of M, columns: of the output); everybody's
 
 
@@ -190,9 +190,9 @@ def _read_slots(h: Tensor, maps: FoldedMaps, state: SlotSums) -> tuple[Tensor, T
 
 
 def _write_back(slots: Tensor, mixed: Tensor, maps: FoldedMaps) -> Tensor:
-    """The slots `[B, H, k, N]` and their mixture `[B, H, N, d]` through `given` and `carried`: `[B, N, d]`."""
+    """The slots `[B, H, k, N]` and their mixture `[B, H, N, d]` through `values` and `carried`: `[B, N, d]`."""
     by_event, side_by_side = slots.flatten(1, 2).transpose(1, 2), mixed.transpose(1, 2).flatten(2)  # products add the heads up
-    return add_product(linear(side_by_side, maps.carried.flatten(0, 1).T), by_event, maps.given.flatten(1, 2))
+    return add_product(linear(side_by_side, maps.carried.flatten(0, 1).T), by_event, maps.values.flatten(1, 2))
 
 
 class Dispatcher(nn.Module):
@@ -219,8 +219,8 @@ class Dispatcher(nn.Module):
 
     def readout_maps(self) -> tuple[Tensor, Tensor]:
         """Return W_K2 W_Q2ᵀ / √e and W_V2 W_O, `[H, d, d]` each: interests → what an event asks of them, and what they give."""
-        asked = self.per_head(self.key2).transpose(1, 2) @ (self.per_head(self.query2) * self.scale)
-        return asked, self.per_head(self.value2).transpose(1, 2) @ self._output_by_head()
+        query_maps = self.per_head(self.key2).transpose(1, 2) @ (self.per_head(self.query2) * self.scale)
+        return query_maps, self.per_head(self.value2).transpose(1, 2) @ self._output_by_head()
 
     def finish_layer(self, x: Tensor, mixed: Tensor, h: Tensor, last: int) -> Tensor:
         """Add residual, local order and feed-forward to what was dispatched, `mixed [B, n, d]` (overwritten), of the
@@ -272,15 +272,15 @@ class TwoWayDispatcher(Dispatcher):
 
     def weigh_interests(self, h: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
         """Return how events weigh the interests, `[B, H, k, n]`, and what these give, `[B, H k, d]`."""
-        asked, given = apply_maps(self.interest_norm(p), torch.cat(self.readout_maps())).tensor_split(2, dim=1)
-        logits = (h @ asked.flatten(1, 2).transpose(1, 2)).transpose(1, 2)
+        queries, values = apply_maps(self.interest_norm(p), torch.cat(self.readout_maps())).tensor_split(2, dim=1)
+        logits = (h @ queries.flatten(1, 2).transpose(1, 2)).transpose(1, 2)
         slots = logits.unflatten(1, (self.heads, -1)).softmax(2)  # over rows: torch's softmax over few neighbours is slow
-        return slots, (given + self.output.bias / self.heads).flatten(1, 2)  # every head's slots add up to 1
+        return slots, (values + self.output.bias / self.heads).flatten(1, 2)  # every head's slots add up to 1
 
     def dispatch(self, h: Tensor, p: Tensor) -> Tensor:
         """Eq. 3: what events `h [B, n, d]` are given by the interests, `[B, n, d]`."""
-        slots, given = self.weigh_interests(h, p)
-        return slots.flatten(1, 2).transpose(1, 2) @ given  # heads side by side: the product adds them up
+        slots, values = self.weigh_interests(h, p)
+        return slots.flatten(1, 2).transpose(1, 2) @ values  # heads side by side: the product adds them up
 
 
 class CausalDispatcher(Dispatcher):
@@ -301,11 +301,11 @@ class CausalDispatcher(Dispatcher):
     @in_full_precision
     def fold_maps(self, p: Tensor) -> FoldedMaps:
         """Return the maps of the operation for these interests `[B, k, d]`, in float32 at least."""
-        asks, bias, given = apply_maps(p, torch.cat([self.aggregation_maps(), *self.readout_maps()])).tensor_split(3, dim=1)
+        asks, bias, values = apply_maps(p, torch.cat([self.aggregation_maps(), *self.readout_maps()])).tensor_split(3, dim=1)
         aggregated = self.per_head(self.value1).transpose(1, 2)  # [H, d, e]
         query = aggregated @ (self._output_per_head(self.key2).transpose(1, 2) @ (self.per_head(self.query2) * self.scale))
         carried = aggregated @ (self._output_per_head(self.value2).transpose(1, 2) @ self._output_by_head())
-        return FoldedMaps(asks, query, bias, given + self.output.bias / self.heads, carried)  # every head's slots add up to 1
+        return FoldedMaps(asks, query, bias, values + self.output.bias / self.heads, carried)  # every head's slots add up to 1
 
     def attention_weights(self, x: Tensor, p: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """For people: how each interest reads the history `[B, H, k, N]` and the last event the interests `[B, H, k]`."""

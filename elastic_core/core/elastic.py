@@ -365,7 +365,7 @@ class Elastic(WithMemory, StreamingModel, TracingModel):
             auxiliary["balance"] = torch.stack([balance_penalty(r) for r in retrieved]).mean()
         return Encoded(self.norm(x), auxiliary, self.summed_losses(retrieved[0], batch))
 
-    def summed_losses(self, found: Retrieved, batch: Batch) -> dict[str, Tensor]:
+    def summed_losses(self, retrieved: Retrieved, batch: Batch) -> dict[str, Tensor]:
         """More losses, summed over the targets: the paper has none."""
         return {}
 
@@ -375,11 +375,13 @@ class Elastic(WithMemory, StreamingModel, TracingModel):
     def _retrieve_for_layer(
         self, i: int, x: Tensor, real: Tensor | None, items: Tensor | None, edit: Edit | None = None
     ) -> Retrieved:
-        found: Retrieved = self.memories[i](x, real, items)
-        found = edit(found) if edit else found
-        if found.turned is None:
-            return found
-        return found._replace(interests=found.interests * found.turned.unsqueeze(-1), gates=found.gates * found.turned)
+        retrieved: Retrieved = self.memories[i](x, real, items)
+        retrieved = edit(retrieved) if edit else retrieved
+        if retrieved.turned is None:
+            return retrieved
+        return retrieved._replace(
+            interests=retrieved.interests * retrieved.turned.unsqueeze(-1), gates=retrieved.gates * retrieved.turned
+        )
 
     def _encode(
         self, batch: Batch, last: int = 0, edit: Edit | None = None, seen: list[Any] | None = None
@@ -387,13 +389,13 @@ class Elastic(WithMemory, StreamingModel, TracingModel):
         """The events after all layers, or the `last` of them, and every retrieval; to `seen`, each layer tells how it reads."""
         content, real = self.events.embed_items(batch.items), batch.mask
         x = self.events.add_positions(content, real)
-        asked = (content, real, batch.items) if batch.retrieval_items is batch.items else self._memory_input(batch)
-        retrieved = [self._retrieve_for_layer(0, *asked, edit)]
+        memory_input = (content, real, batch.items) if batch.retrieval_items is batch.items else self._memory_input(batch)
+        retrieved = [self._retrieve_for_layer(0, *memory_input, edit)]
         p = retrieved[0].interests
         for i, layer in enumerate(self.layers):
             if i and self.config.memory == "per-layer":
                 # PKM-ACT asks with the layer's input, which holds later events: the causal form asks with the same events
-                retrieved.append(self._retrieve_for_layer(i, *(asked if self.causal else (x, real, None)), edit))
+                retrieved.append(self._retrieve_for_layer(i, *(memory_input if self.causal else (x, real, None)), edit))
                 p = retrieved[-1].interests
             if seen is not None:
                 seen.append((retrieved[-1], *layer.attention_weights(x, p, real)))  # type: ignore[operator]
@@ -420,10 +422,10 @@ class Elastic(WithMemory, StreamingModel, TracingModel):
         for i, memory in enumerate(self.memories):
             if not isinstance(memory, InterestMemory):
                 break
-            asked = content if i == 0 or self.causal else x
-            memory.calibrate(asked, real, rate)
+            memory_input = content if i == 0 or self.causal else x
+            memory.calibrate(memory_input, real, rate)
             if not self.causal and i + 1 < len(self.memories):
-                x, _ = self.layers[i](x, memory(asked, real).interests, real)
+                x, _ = self.layers[i](x, memory(memory_input, real).interests, real)
         self.train(was_training)
 
     def trace_reading(self, batch: Batch) -> Trace:
@@ -434,10 +436,10 @@ class Elastic(WithMemory, StreamingModel, TracingModel):
         self._encode(batch, seen=seen)
         return Trace(*map(list, zip(*seen, strict=True)))  # type: ignore[arg-type]
 
-    def slot_weights(self, batch: Batch, found: Retrieved) -> Tensor:
+    def slot_weights(self, batch: Batch, retrieved: Retrieved) -> Tensor:
         x, first = self.events(batch.items, batch.padded), self.layers[0]
         assert isinstance(first, TwoWayDispatcher | CausalDispatcher)
-        return first.attention_weights(x, found.interests, batch.mask)[0].mean(1)
+        return first.attention_weights(x, retrieved.interests, batch.mask)[0].mean(1)
 
     def open_stream(self, room: int) -> ElasticStream:
         return ElasticStream(self, room)

@@ -10,7 +10,7 @@ from torch.nn import functional
 from elastic_core.core import dispatch
 from elastic_core.core.dispatch import CAP, CausalDispatcher, FoldedMaps
 from elastic_core.core.layers import LocalConvolution, zero_padding
-from elastic_core.core.stream import Kept, Stream, norm_arguments
+from elastic_core.core.stream import Stream, StreamState, norm_arguments
 
 if TYPE_CHECKING:
     from elastic_core.core.elastic import Elastic
@@ -56,53 +56,53 @@ class ElasticStream(Stream):
             self.fixed = [FixedWeights.from_layer(layer) for layer in model.layers]  # type: ignore[arg-type]
         self.turn = 0  # which row of `echo` the next event takes; the layers have the same
 
-    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, StreamState]:
         model, real = self.model, history > 0
         content = model.events.embed_items(history)
         x = zero_padding(content + model.events.positions_of(columns), real)
-        kept = {f"{i}.interests": memory(content, real, history).interests for i, memory in enumerate(model.memories)}
+        state = {f"{i}.interests": memory(content, real, history).interests for i, memory in enumerate(model.memories)}
         for i, layer in enumerate(model.layers):
-            p = self._layer_interests(kept, i)
+            p = self._layer_interests(state, i)
             h = zero_padding(layer.norm(x), real).to(p.dtype)
             total, mass = dispatch.sum_history(h, layer.fold_maps(p), real)
-            kept[f"{i}.total"], kept[f"{i}.mass"] = total.flatten(1, 2), mass.flatten(1).unsqueeze(-1)
+            state[f"{i}.total"], state[f"{i}.mass"] = total.flatten(1, 2), mass.flatten(1).unsqueeze(-1)
             if layer.local is not None:
-                kept[f"{i}.echo"] = _local_remainder(layer.local, h)
+                state[f"{i}.echo"] = _local_remainder(layer.local, h)
             x, _ = layer(x, p, real, last=i == len(model.layers) - 1)
         self.turn = 0
-        return model.norm(x[:, -1]), {**kept, **self._derive_tensors(kept)}
+        return model.norm(x[:, -1]), {**state, **self._derive_tensors(state)}
 
-    def _derive_tensors(self, kept: Kept) -> Kept:
-        found: Kept = {}
+    def _derive_tensors(self, state: StreamState) -> StreamState:
+        derived: StreamState = {}
         for i, layer in enumerate(self.model.layers):
-            folded: FoldedMaps = layer.fold_maps(self._layer_interests(kept, i))
+            folded: FoldedMaps = layer.fold_maps(self._layer_interests(state, i))
             maps = torch.cat([folded.asks.flatten(1, 2) / CAP, folded.bias.flatten(1, 2)], 1)
-            found[f"{i}.maps"], found[f"{i}.given"] = maps.transpose(1, 2).contiguous(), folded.given.flatten(1, 2)
-        return found
+            derived[f"{i}.maps"], derived[f"{i}.given"] = maps.transpose(1, 2).contiguous(), folded.values.flatten(1, 2)
+        return derived
 
-    def _layer_interests(self, kept: Kept, layer: int) -> Tensor:
-        return kept[f"{layer}.interests"] if f"{layer}.interests" in kept else kept["0.interests"]
+    def _layer_interests(self, state: StreamState, layer: int) -> Tensor:
+        return state[f"{layer}.interests"] if f"{layer}.interests" in state else state["0.interests"]
 
     def _unify_form(self) -> None:
         if self.turn:
-            for name in [name for name in self.kept if name.endswith(".echo")]:
-                self.kept[name] = self.kept[name].roll(-self.turn, 1)
+            for name in [name for name in self.state if name.endswith(".echo")]:
+                self.state[name] = self.state[name].roll(-self.turn, 1)
             self.turn = 0
             self._rebind_tensors()
 
     def _rebind_tensors(self) -> None:
         names = ("total", "mass", "maps", "given")
-        self.bound = [tuple(self.kept[f"{i}.{name}"] for name in names) for i in range(len(self.fixed))]
-        self.echoes = [self.kept.get(f"{i}.echo") for i in range(len(self.fixed))]
+        self.bound = [tuple(self.state[f"{i}.{name}"] for name in names) for i in range(len(self.fixed))]
+        self.echoes = [self.state.get(f"{i}.echo") for i in range(len(self.fixed))]
 
     def _read_event(self, items: Tensor) -> Tensor:
         events, turn = self.model.events, self.turn
         x = torch.add(self.next_positions(), functional.embedding(items, events.items.weight), alpha=events.scale)
-        for fixed, (total, mass, maps, given), echo in zip(self.fixed, self.bound, self.echoes, strict=True):
+        for fixed, (total, mass, maps, values), echo in zip(self.fixed, self.bound, self.echoes, strict=True):
             h = torch.layer_norm(x, *fixed.norm)
             row, slots_of = h.unsqueeze(1), fixed.heads * len(h)
-            asked, bias = torch.bmm(row, maps).chunk(2, -1)  # [B, 1, H k] each
-            weight = torch.mul(torch.tanh(asked), fixed.cap).exp_()
+            scores, bias = torch.bmm(row, maps).chunk(2, -1)  # [B, 1, H k] each
+            weight = torch.mul(torch.tanh(scores), fixed.cap).exp_()
             total.baddbmm_(weight.mT, row)
             mass.add_(weight.mT)
             memory = torch.div(total, mass)  # [B, H k, d]
@@ -111,7 +111,7 @@ class ElasticStream(Stream):
                 memory, bias = memory.view(slots_of, -1, h.shape[1]), bias.reshape(slots_of, 1, -1)
             slots = torch.baddbmm(bias, query.view(slots_of, 1, -1), memory.mT).softmax(-1)  # [B H, 1, k]
             mixed = torch.bmm(slots, memory)
-            x = torch.baddbmm(x.unsqueeze(1), slots.view(len(h), 1, -1), given).squeeze(1)
+            x = torch.baddbmm(x.unsqueeze(1), slots.view(len(h), 1, -1), values).squeeze(1)
             x = torch.addmm(x, mixed.view(len(h), -1), fixed.carried)
             if echo is not None:
                 echo.addcmul_(row, fixed.taps[turn])
@@ -157,5 +157,5 @@ class FixedWeights(NamedTuple):
 def _local_remainder(local: LocalConvolution, h: Tensor) -> Tensor:
     """What events `h [B, n, d]` still give to those that follow them: `[B, conv_width, d]`."""
     width = len(local.taps)
-    kept: Tensor = local(functional.pad(h, (0, 0, 0, width)))[:, -width:]
-    return kept.contiguous()
+    remainder: Tensor = local(functional.pad(h, (0, 0, 0, width)))[:, -width:]
+    return remainder.contiguous()

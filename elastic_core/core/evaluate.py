@@ -115,35 +115,35 @@ def rank_users(
     dataset: Dataset,
     split: Split,
     protocols: Sequence[str],
-    people: np.ndarray | None = None,
+    users: np.ndarray | None = None,
     batch: int = 256,
     device: str | torch.device = "cpu",
     seed: int = SEED,
 ) -> dict[str, Ranks]:
-    """Rank each person's target after the history that `split` lets a model read: by protocol, in the order of `people`.
+    """Rank each person's target after the history that `split` lets a model read: by protocol, in the order of `users`.
 
-    `people` are dense user numbers (None: everybody who is asked), `device` is where the scorer already lives, `seed` draws the
+    `users` are dense user numbers (None: everybody who is asked), `device` is where the scorer already lives, `seed` draws the
     sampled candidates. Raises InputError for unknown splits, protocols or people, and for scores that are NaN or +inf.
     """
-    people = dataset.users_with_target(split) if people is None else people
-    if not len(people) or not len(protocols) or batch < 1:
+    users = dataset.users_with_target(split) if users is None else users
+    if not len(users) or not len(protocols) or batch < 1:
         raise InputError("an evaluation needs at least one user, one protocol and a batch of one")
-    if people.min() < 0 or people.max() >= dataset.histories.n_users:
+    if users.min() < 0 or users.max() >= dataset.histories.n_users:
         raise InputError(f"users must lie in 0 … {dataset.histories.n_users - 1}")
     candidates = Candidates(dataset, split, seed)
-    lengths = np.minimum(candidates.ends[people] - dataset.histories.offsets[people], scorer.length)
+    lengths = np.minimum(candidates.ends[users] - dataset.histories.offsets[users], scorer.length)
     order = lengths.argsort(kind="stable")  # people of like lengths together: little is spent on padding
     # There from the start: small arrays that stay between large ones that go would keep the allocator from using those again.
-    found = {protocol: Ranks(*np.zeros((2, len(people)), dtype=np.int32)) for protocol in protocols}
+    ranks = {protocol: Ranks(*np.zeros((2, len(users)), dtype=np.int32)) for protocol in protocols}
     done = 0
     with evaluation_mode(scorer) as judge:
-        for chunk, scores, targets in score_batches(judge, scorer.length, dataset, candidates, people[order], batch, device):
+        for chunk, scores, targets in score_batches(judge, scorer.length, dataset, candidates, users[order], batch, device):
             rows = order[done : done + len(chunk)]
             for protocol in protocols:
                 part = rank_targets(scores, targets, candidates.candidate_mask(protocol, chunk).to(device))
-                found[protocol].above[rows], found[protocol].tied[rows] = part.above, part.tied
+                ranks[protocol].above[rows], ranks[protocol].tied[rows] = part.above, part.tied
             done += len(chunk)
-    return found
+    return ranks
 
 
 def mean_metrics(ranks: Ranks) -> dict[str, float]:
@@ -162,7 +162,7 @@ def score_batches(
     length: int,
     dataset: Dataset,
     candidates: Candidates,
-    people: np.ndarray,
+    users: np.ndarray,
     batch: int = 256,
     device: str | torch.device = "cpu",
 ) -> Iterator[tuple[np.ndarray, Tensor, Tensor]]:
@@ -170,13 +170,13 @@ def score_batches(
 
     `length` is how many events the model reads. Of a large catalogue, a batch has fewer people."""
     batch = max(1, min(batch, MOST_SCORES // (dataset.catalog.n_items + 1)))
-    for start in range(0, len(people), batch):
-        chunk = people[start : start + batch]
+    for start in range(0, len(users), batch):
+        chunk = users[start : start + batch]
         scores = judge(reading_batch(dataset, chunk, candidates.ends[chunk], length).to(device))
         needed = (len(chunk), dataset.catalog.n_items + 1)
         if scores.shape != needed:
-            given = tuple(scores.shape)
-            raise InputError(f"the model gives scores {given} where the data needs {needed}: it is made for other data")
+            shape = tuple(scores.shape)
+            raise InputError(f"the model gives scores {shape} where the data needs {needed}: it is made for other data")
         yield chunk, scores, torch.from_numpy(candidates.targets[chunk].astype(np.int64)).to(device)
 
 

@@ -50,9 +50,9 @@ def dropout_factors(x: Tensor, p: float) -> Tensor | None:
     if x.device.type != "cpu" or dropped in (0, LEVELS) or torch.compiler.is_compiling():
         return None
     bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
-    kept = torch.empty(x.shape, dtype=x.dtype)
-    torch.ge(bits[: x.numel()].view(x.shape), dropped - LEVELS // 2, out=kept)
-    return kept.mul_(LEVELS / (LEVELS - dropped))
+    factors = torch.empty(x.shape, dtype=x.dtype)
+    torch.ge(bits[: x.numel()].view(x.shape), dropped - LEVELS // 2, out=factors)
+    return factors.mul_(LEVELS / (LEVELS - dropped))
 
 
 # --- sums over chunks ------------------------------------------------------------------------------------------------
@@ -102,15 +102,15 @@ class _Convolution(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, taps = ctx.saved_tensors
-        (given,) = gradients
+        (gradient,) = gradients
         n, width = x.shape[1], len(taps)
         d_taps = torch.zeros_like(taps)
         some, rows = max(1, CACHE // x[0].numel()), max(width, CACHE // x.shape[2])  # a few people, or a part of one
         for at in range(0, len(x), some):
             for begin in range(0, n, rows):
-                heard, came = x[at : at + some], given[at : at + some, begin : begin + rows]
+                heard, came = x[at : at + some], gradient[at : at + some, begin : begin + rows]
                 for i in range(min(begin + came.shape[1], width)):
                     late = max(i - begin, 0)  # there is nothing before the first event
                     end = begin + came.shape[1] - i
                     d_taps[i] += (heard[:, begin + late - i : end] * came[:, late:]).sum((0, 1))
-        return convolve_rows(given, taps, width - 1), d_taps
+        return convolve_rows(gradient, taps, width - 1), d_taps

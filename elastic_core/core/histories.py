@@ -51,10 +51,10 @@ class Catalog:
 
     def item_number(self, raw_id: str) -> int:
         """The dense id of a raw id. Raises InputError for one that is not in the catalogue."""
-        found = self.find_item(raw_id)
-        if not found:
+        item = self.find_item(raw_id)
+        if not item:
             raise InputError(f"the catalogue has no item {str(raw_id)!r}")
-        return found
+        return item
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -200,12 +200,12 @@ def split_range(total: int) -> Iterator[slice]:
     return (slice(at, min(at + PIECE, total)) for at in range(0, total, PIECE))
 
 
-def count_numbers(numbers: np.ndarray, size: int, kept: Callable[[slice], np.ndarray] | None = None) -> np.ndarray:
-    """int64 [size]: how often each of 0 … size - 1 is there; of the places that `kept` marks, if it is given."""
-    found = np.zeros(size, dtype=np.int64)
+def count_numbers(numbers: np.ndarray, size: int, mask: Callable[[slice], np.ndarray] | None = None) -> np.ndarray:
+    """int64 [size]: how often each of 0 … size - 1 is there; of the places that `mask` marks, if it is given."""
+    counts = np.zeros(size, dtype=np.int64)
     for piece in split_range(len(numbers)):
-        found += np.bincount(numbers[piece] if kept is None else numbers[piece][kept(piece)], minlength=size)
-    return found
+        counts += np.bincount(numbers[piece] if mask is None else numbers[piece][mask(piece)], minlength=size)
+    return counts
 
 
 def facts_as_html(title: str, facts: Iterable[tuple[str, str]]) -> str:

@@ -150,8 +150,8 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
         raise ValueError(f"p must lie in 0 … 1, not {p}")
     if not training or p <= LEAST_DROPPED:
         return x
-    kept = None if torch.compiler.is_compiling() else dropout_factors(x, p)
-    return functional.dropout(x, p) if kept is None else x * kept
+    factors = None if torch.compiler.is_compiling() else dropout_factors(x, p)
+    return functional.dropout(x, p) if factors is None else x * factors
 
 
 class Dropout(nn.Module):
@@ -166,8 +166,8 @@ class Dropout(nn.Module):
 
     def add_dropped(self, x: Tensor, y: Tensor) -> Tensor:
         """x + dropout(y), in one pass on a CPU."""
-        kept = dropout_factors(y, self.p) if self.training and self.p > LEAST_DROPPED else None
-        return x + self(y) if kept is None else torch.addcmul(x, y, kept)
+        factors = dropout_factors(y, self.p) if self.training and self.p > LEAST_DROPPED else None
+        return x + self(y) if factors is None else torch.addcmul(x, y, factors)
 
 
 # --- embedding -------------------------------------------------------------------------------------------------------
@@ -217,8 +217,8 @@ class EventEmbedding(nn.Module):
 
     def embed_items(self, items: Tensor) -> Tensor:
         """What the events are, without where they stand: `[B, N, d]`, zero on padding. Input of the query network."""
-        found: Tensor = self.items(items)
-        return found.mul_(self.scale)
+        vectors: Tensor = self.items(items)
+        return vectors.mul_(self.scale)
 
 
 # --- feed forward ----------------------------------------------------------------------------------------------------

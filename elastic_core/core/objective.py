@@ -87,19 +87,19 @@ class Objective:
         columns = needed_columns(rows.last - self.starts[rows.users], self.length)
         items = left_pad(histories, rows.users, rows.last, columns)
         targets = left_pad(histories, rows.users, rows.last, columns, self.successors)
-        asked = torch.arange(columns) >= columns - torch.from_numpy(rows.wide)[:, None]
+        is_target = torch.arange(columns) >= columns - torch.from_numpy(rows.wide)[:, None]
         times = left_pad_times(self.dataset, rows.users, rows.last, columns)
-        return Batch(items, items, targets * (asked & (items > 0)), times, padded=bool((items[:, 0] == 0).any()))
+        return Batch(items, items, targets * (is_target & (items > 0)), times, padded=bool((items[:, 0] == 0).any()))
 
     def loss(self, model: Recommender, batch: Batch) -> LossSum:
         """Softmax cross-entropy of every target of the batch."""
         places = batch.places
         encoded, scorer = model(batch), model.scorer()
         targets, states = places.items, encoded.gather_targets(places, batch.items.shape[1])
-        met = None
+        seen = None
         if scorer.repeat_bias is not None:
-            met = SeenItems(batch.items, places.rows, places.columns if self.shows == "past" else None)
-        return LossSum(self.softmax(states, targets, scorer, met), len(targets), encoded.auxiliary, encoded.summed)
+            seen = SeenItems(batch.items, places.rows, places.columns if self.shows == "past" else None)
+        return LossSum(self.softmax(states, targets, scorer, seen), len(targets), encoded.auxiliary, encoded.summed)
 
     # --- one epoch, the same for every objective ---------------------------------------------------------------------
 
@@ -118,8 +118,8 @@ class Objective:
         for chosen in self._batch_by_length(rows, np.random.default_rng([seed, number, 1]), batch):
             if len(chosen) < ranks:
                 raise InputError(f"a step of {len(chosen)} rows cannot be shared by {ranks} processes; take a larger train.batch")
-            found = self.make_batch(EpochRows(*(column[chosen] for column in rows)), rng)
-            yield found if ranks == 1 else found.select_rows(slice(rank, None, ranks))
+            full_batch = self.make_batch(EpochRows(*(column[chosen] for column in rows)), rng)
+            yield full_batch if ranks == 1 else full_batch.select_rows(slice(rank, None, ranks))
 
     def epoch_size(self, batch: int) -> tuple[int, float]:
         """Steps of an epoch, and targets per step: what a step's sum is divided by, the same for every step."""
@@ -247,9 +247,9 @@ def random_parts(items: Tensor, rng: np.random.Generator) -> Tensor:
     wanted = np.ceil(np.exp(rng.random(len(items)) * np.log(np.maximum(have, 1)))).astype(np.int64)
     wanted = np.where(rng.random(len(items)) < 0.25, have, wanted)
     luck = np.where(there, rng.random(items.shape), np.inf)
-    kept = luck.argsort(1).argsort(1) < wanted[:, None]
-    order = kept.argsort(1, kind="stable")  # what is dropped to the left, the rest in its order
-    return torch.from_numpy(np.take_along_axis(items.numpy() * kept, order, 1)[:, -max(int(wanted.max()), 1) :].copy())
+    selected = luck.argsort(1).argsort(1) < wanted[:, None]
+    order = selected.argsort(1, kind="stable")  # what is dropped to the left, the rest in its order
+    return torch.from_numpy(np.take_along_axis(items.numpy() * selected, order, 1)[:, -max(int(wanted.max()), 1) :].copy())
 
 
 # --- all positions ---------------------------------------------------------------------------------------------------

@@ -92,11 +92,11 @@ class SASRec(StreamingModel):
     def last_weights(self, batch: Batch) -> Tensor:
         """`AttentionModel`: softmax weights."""
         real = batch.mask
-        x, found = left_align(self.events(batch.items, batch.padded), real), []
+        x, weights = left_align(self.events(batch.items, batch.padded), real), []
         for block in self.blocks:
-            found.append(block.attention.last_weights(right_align(block.norm(x), real), real))  # type: ignore[operator, union-attr]
+            weights.append(block.attention.last_weights(right_align(block.norm(x), real), real))  # type: ignore[operator, union-attr]
             x = block(x)
-        return torch.stack(found)
+        return torch.stack(weights)
 
     def saved_per_event(self, columns: int) -> int:
         return self.saved_by_blocks() if self.config.fused else super().saved_per_event(columns)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from elastic_core.core.layers import Attention, left_align, right_align, split_heads, zero_padding
-from elastic_core.core.stream import Kept, Stream, norm_arguments
+from elastic_core.core.stream import Stream, StreamState, norm_arguments
 
 if TYPE_CHECKING:
     from elastic_core.core.sasrec import Block, SASRec
@@ -31,24 +31,24 @@ class SASRecStream(Stream):
         with torch.inference_mode():
             self.folded = [_fold_weights(block) for block in model.blocks]  # type: ignore[arg-type]
 
-    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, StreamState]:
         model, real, heads = self.model, history > 0, self.model.config.heads
         x = left_align(zero_padding(model.events.embed_items(history) + model.events.positions_of(columns), real), real)
-        kept = {"first": columns.stop - real.sum(1)}
+        state = {"first": columns.stop - real.sum(1)}
         for i, block in enumerate(model.blocks):
             h = right_align(block.norm(x), real)
             for name, linear in (("keys", block.attention.key), ("values", block.attention.value)):
                 full = h.new_zeros(len(h), heads, model.length, h.shape[2] // heads)
                 full[:, :, columns] = split_heads(linear(h), heads)
-                kept[f"{i}.{name}"] = full
+                state[f"{i}.{name}"] = full
             if block.local is not None:
                 tail = len(block.local.taps) - 1
-                kept[f"{i}.tail"] = functional.pad(zero_padding(h, real), (0, 0, tail, 0))[:, h.shape[1] :]
+                state[f"{i}.tail"] = functional.pad(zero_padding(h, real), (0, 0, tail, 0))[:, h.shape[1] :]
             x = block(x)
-        return model.norm(right_align(x, real)[:, -1]), kept
+        return model.norm(right_align(x, real)[:, -1]), state
 
     def _rebind_tensors(self) -> None:
-        first = self.kept["first"]
+        first = self.state["first"]
         self.first = int(first.min()) if len(first) else 0
         self.even = self._alike and (not len(first) or int(first.max()) == self.first)
 
@@ -59,12 +59,12 @@ class SASRecStream(Stream):
         unread = None
         if not self.even:
             column = torch.arange(self.model.length, device=x.device)[seen]
-            unread = (column < self.kept["first"][:, None]) | (column > start + self.used[:, None])
+            unread = (column < self.state["first"][:, None]) | (column > start + self.used[:, None])
             unread = unread[:, None, None]
         for i, (block, (norm, heads, into, into_bias, output, inner_norm, inner, inner_bias, outer)) in enumerate(
             zip(self.model.blocks, self.folded, strict=True)
         ):
-            keys, values = self.kept[f"{i}.keys"], self.kept[f"{i}.values"]
+            keys, values = self.state[f"{i}.keys"], self.state[f"{i}.values"]
             h = torch.layer_norm(x, *norm)
             query, key, value = torch.addmm(into_bias, h, into).view(len(h), 3, heads, -1).unbind(1)
             if self._alike:
@@ -79,8 +79,8 @@ class SASRecStream(Stream):
             mixed = torch.bmm(scores.softmax(-1), every_value).view(len(h), -1)
             x = torch.addmm(x, mixed, output).add_(block.attention.output.bias)
             if block.local is not None:
-                window = torch.cat([self.kept[f"{i}.tail"], h.unsqueeze(1)], 1)
-                self.kept[f"{i}.tail"] = window[:, 1:]
+                window = torch.cat([self.state[f"{i}.tail"], h.unsqueeze(1)], 1)
+                self.state[f"{i}.tail"] = window[:, 1:]
                 x = x.add_(block.local.forward_last(window)[:, 0])
             z = torch.addmm(inner_bias, torch.layer_norm(x, *inner_norm), inner)
             x = torch.addmm(x, torch.addcmul(z, z, torch.erf(z)), outer).add_(block.feed_forward.outer.bias)

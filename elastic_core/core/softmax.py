@@ -21,20 +21,20 @@ APART = 16  # numbers between rows of logits that are worked on together
 Softmax = Callable[[Tensor | Mixture, Tensor, Scorer, SeenItems | None], Tensor]
 
 
-def full_softmax(states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met: SeenItems | None = None) -> Tensor:
+def full_softmax(states: Tensor | Mixture, targets: Tensor, scorer: Scorer, seen: SeenItems | None = None) -> Tensor:
     """Cross-entropy of the next item over all items (Eq. 9), summed. states `[M, D]`, targets `[M]` in 1 … n_items; column 0
     (padding) takes no part.
 
-    `met` is what each row had met, for a scorer that knows what that adds (`Scorer.repeat_bias`). Eq. 10 of the paper prints
+    `seen` is what each row had seen, for a scorer that knows what that adds (`Scorer.repeat_bias`). Eq. 10 of the paper prints
     y·log ŷ + (1-y)(1-log ŷ), which is no cross-entropy; Eq. 9's softmax is what is meant."""
     if scorer.pairs is not None:
         assert isinstance(states, Tensor)  # no mixture
-        logits = scorer(states, met)[:, 1:]
+        logits = scorer(states, seen)[:, 1:]
         return functional.cross_entropy(logits if logits.dtype == torch.float64 else logits.float(), targets - 1, reduction="sum")
     vectors, shares = scorer.split_mixture(states)
-    repeat_bias = None if met is None else scorer.repeat_bias
-    met = met and met._replace(counted=scorer.repeat_counts)
-    loss: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, repeat_bias, targets, met)
+    repeat_bias = None if seen is None else scorer.repeat_bias
+    seen = seen and seen._replace(counted=scorer.repeat_counts)
+    loss: Tensor = _FullSoftmax.apply(vectors, shares.float(), scorer.table, scorer.bias, repeat_bias, targets, seen)
     return loss
 
 
@@ -50,7 +50,7 @@ class _FullSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, vectors: Tensor, shares: Tensor, table: Tensor, bias: Tensor | None, repeat_bias: Tensor | None,
-        targets: Tensor, met: SeenItems | None,
+        targets: Tensor, seen: SeenItems | None,
     ) -> Tensor:  # fmt: skip
         m, parts, d = vectors.shape
         device = vectors.device.type
@@ -60,7 +60,7 @@ class _FullSoftmax(torch.autograd.Function):
         d_vectors, d_shares = torch.empty(m * parts, d, device=flat.device), torch.empty_like(shares)
         d_table, total = torch.zeros_like(table, dtype=torch.float32), torch.zeros((), device=flat.device)
         d_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
-        d_repeat_bias, seen = None if repeat_bias is None else torch.zeros((), device=flat.device), None
+        d_repeat_bias, seen_mask = None if repeat_bias is None else torch.zeros((), device=flat.device), None
         # oneDNN's products take 4 % less; they round otherwise, and with one part a seed has always given the same bits
         product, across = (functional.linear, items.T) if parts == 1 else (linear, items.T.contiguous())
         rows = _chunk_rows(m, parts, len(items), device)
@@ -70,35 +70,35 @@ class _FullSoftmax(torch.autograd.Function):
             logits = product(v, items).float()
             if bias is not None:
                 logits += bias[1:].float()
-            if repeat_bias is not None and met is not None:
-                seen = met.seen_mask(len(items), part)[:, 1:].repeat_interleave(parts, 0)
-                logits += repeat_bias.float() * seen
+            if repeat_bias is not None and seen is not None:
+                seen_mask = seen.seen_mask(len(items), part)[:, 1:].repeat_interleave(parts, 0)
+                logits += repeat_bias.float() * seen_mask
             goal = (targets[part] - 1).repeat_interleave(parts).unsqueeze(1)  # [R P, 1]
             right = logits.gather(1, goal).view(-1, parts)
-            shown, norm = softmax_in_place(logits)  # the logits are gone
+            probabilities, norm = softmax_in_place(logits)  # the logits are gone
             log_p = right - norm.view(-1, parts) + shares[part]
-            found = log_p.logsumexp(1, keepdim=True)
-            total -= found.sum()
+            target_log_p = log_p.logsumexp(1, keepdim=True)
+            total -= target_log_p.sum()
             if needs:
-                posterior = (log_p - found).exp()
+                posterior = (log_p - target_log_p).exp()
                 d_shares[part] = -posterior
                 weight = posterior.view(-1, 1)
-                gradient = (shown if parts == 1 else shown.mul_(weight)).scatter_add_(1, goal, -weight)
+                gradient = (probabilities if parts == 1 else probabilities.mul_(weight)).scatter_add_(1, goal, -weight)
                 rough = gradient.to(half)
                 d_vectors[parts_of] = product(rough, across)
                 d_table[1:] += rough.T @ v
                 if d_bias is not None:
                     d_bias[1:] += gradient.sum(0)
-                if d_repeat_bias is not None and seen is not None:
-                    d_repeat_bias += (gradient * seen).sum()
+                if d_repeat_bias is not None and seen_mask is not None:
+                    d_repeat_bias += (gradient * seen_mask).sum()
         d_vectors = d_vectors.view(m, parts, d)
-        ctx.found = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias, d_repeat_bias)
+        ctx.gradients = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias, d_repeat_bias)
         return total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (scale,) = gradients
-        return (*(None if x is None else x * scale for x in ctx.found), None, None)
+        return (*(None if x is None else x * scale for x in ctx.gradients), None, None)
 
 
 def _chunk_rows(m: int, parts: int, width: int, device: str) -> int:
@@ -121,8 +121,8 @@ def softmax_in_place(logits: Tensor) -> tuple[Tensor, Tensor]:
     torch's softmax is two to four times as fast as its exponential (on a CPU) and keeps the normaliser to itself; but the largest
     of V probabilities is at least 1/V, so its logarithm gives it without loss."""
     top = logits.amax(1)
-    shown = torch.softmax(logits, 1, out=logits if logits.device.type == "cpu" else None)
-    return shown, top - shown.amax(1).log()
+    probabilities = torch.softmax(logits, 1, out=logits if logits.device.type == "cpu" else None)
+    return probabilities, top - probabilities.amax(1).log()
 
 
 # --- sampled: the target, and negatives that all targets of a step share, drawn and corrected for how they are ---------
@@ -134,9 +134,9 @@ class SharedNegatives:
     def __init__(self, counts: Tensor, negatives: int) -> None:
         self.proposal, self.negatives = negative_proposal(counts), negatives
 
-    def __call__(self, states: Tensor | Mixture, targets: Tensor, scorer: Scorer, met: SeenItems | None = None) -> Tensor:
+    def __call__(self, states: Tensor | Mixture, targets: Tensor, scorer: Scorer, seen: SeenItems | None = None) -> Tensor:
         self.proposal = self.proposal.to(targets.device)
-        return sampled_softmax(states, targets, scorer, self.proposal, self.negatives, met)
+        return sampled_softmax(states, targets, scorer, self.proposal, self.negatives, seen)
 
 
 def negative_proposal(counts: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ def negative_proposal(counts: Tensor) -> Tensor:
 
 
 def sampled_softmax(
-    states: Tensor | Mixture, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, met: SeenItems | None = None,
+    states: Tensor | Mixture, targets: Tensor, scorer: Scorer, proposal: Tensor, negatives: int, seen: SeenItems | None = None,
 ) -> Tensor:  # fmt: skip
     """Softmax over the target and `negatives` items shared by the whole step, drawn with replacement from `proposal`, summed.
 
@@ -160,16 +160,16 @@ def sampled_softmax(
     rarity = -(proposal[drawn] * negatives).log()
     vectors, shares = scorer.split_mixture(states)
     n_items = len(proposal) - 1
-    repeat_bias = None if met is None else scorer.repeat_bias
-    seen = None
-    if met is not None and repeat_bias is not None:
-        met = met._replace(counted=scorer.repeat_counts)
-        seen = _seen_own_item(met, targets, n_items).flatten(), _seen_columns(met, drawn, n_items)
+    repeat_bias = None if seen is None else scorer.repeat_bias
+    seen_weights = None
+    if seen is not None and repeat_bias is not None:
+        seen = seen._replace(counted=scorer.repeat_counts)
+        seen_weights = _seen_own_item(seen, targets, n_items).flatten(), _seen_columns(seen, drawn, n_items)
     if scorer.pairs is None:
-        return _sampled_in_chunks(vectors, shares, scorer, targets, drawn, rarity, repeat_bias, seen)
+        return _sampled_in_chunks(vectors, shares, scorer, targets, drawn, rarity, repeat_bias, seen_weights)
     right, wrong = scorer.score_own_item(vectors, targets).float(), scorer.score_items(vectors, drawn).float() + rarity
-    if repeat_bias is not None and seen is not None:
-        right, wrong = right + repeat_bias * seen[0].unsqueeze(1), wrong + (repeat_bias * seen[1]).unsqueeze(1)
+    if repeat_bias is not None and seen_weights is not None:
+        right, wrong = right + repeat_bias * seen_weights[0].unsqueeze(1), wrong + (repeat_bias * seen_weights[1]).unsqueeze(1)
     wrong = wrong.masked_fill((drawn[None, :] == targets[:, None]).unsqueeze(1), -torch.inf)
     total = torch.cat([right.unsqueeze(-1), wrong], dim=-1).logsumexp(-1)
     return -(right - total + shares.float()).logsumexp(-1).sum()
@@ -199,7 +199,7 @@ class _SampledSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, vectors: Tensor, shares: Tensor, own: Tensor, others: Tensor, own_bias: Tensor | None, bias: Tensor,
-        repeat_bias: Tensor | None, seen: tuple[Tensor, Tensor] | None, targets: Tensor, drawn: Tensor,
+        repeat_bias: Tensor | None, seen_weights: tuple[Tensor, Tensor] | None, targets: Tensor, drawn: Tensor,
     ) -> Tensor:  # fmt: skip
         m, parts, d = vectors.shape
         device = vectors.device.type
@@ -209,8 +209,8 @@ class _SampledSoftmax(torch.autograd.Function):
         right = (rough_vectors * goals).sum(-1).to(shares.dtype)  # [M, P]
         if own_bias is not None:
             right += own_bias.unsqueeze(1)
-        if repeat_bias is not None and seen is not None:
-            right += repeat_bias * seen[0].unsqueeze(1)
+        if repeat_bias is not None and seen_weights is not None:
+            right += repeat_bias * seen_weights[0].unsqueeze(1)
         d_vectors, d_shares, d_right = vectors.new_empty(flat.shape), torch.empty_like(shares), torch.empty_like(right)
         d_others, d_bias = torch.zeros_like(others), torch.zeros_like(bias) if bias.requires_grad else None
         d_repeat_bias, total = None if repeat_bias is None else torch.zeros_like(repeat_bias), shares.new_zeros(())
@@ -228,8 +228,8 @@ class _SampledSoftmax(torch.autograd.Function):
             else:
                 torch.add(v @ rest.T, bias, out=logits)
             by_part = every.view(-1, parts, every.shape[1])
-            if repeat_bias is not None and seen is not None:
-                by_part[..., :width] += (repeat_bias * seen[1][part]).unsqueeze(1)
+            if repeat_bias is not None and seen_weights is not None:
+                by_part[..., :width] += (repeat_bias * seen_weights[1][part]).unsqueeze(1)
             if hit is None or column is None:  # to ask a device how many there are is to wait for it
                 by_part[..., :width].masked_fill_((targets[part].unsqueeze(1) == drawn).unsqueeze(1), -torch.inf)
             else:
@@ -237,14 +237,14 @@ class _SampledSoftmax(torch.autograd.Function):
                 by_part[hit[where] - at, :, column[where]] = -torch.inf
             every[:, width:] = -torch.inf
             by_part[..., width] = right[part]
-            shown, norm = softmax_in_place(every)  # the logits are gone
+            probabilities, norm = softmax_in_place(every)  # the logits are gone
             log_p = right[part] - norm.view(-1, parts) + shares[part]
-            found = log_p.logsumexp(1, keepdim=True)
-            total -= found.sum()
-            posterior = (log_p - found).exp()
+            target_log_p = log_p.logsumexp(1, keepdim=True)
+            total -= target_log_p.sum()
+            posterior = (log_p - target_log_p).exp()
             d_shares[part] = -posterior
-            d_right[part] = posterior * (shown[:, width].view_as(posterior) - 1)
-            gradient = shown[:, :width]
+            d_right[part] = posterior * (probabilities[:, width].view_as(posterior) - 1)
+            gradient = probabilities[:, :width]
             if parts > 1:
                 gradient.mul_(posterior.view(-1, 1))
             rough = gradient.to(half)
@@ -255,20 +255,22 @@ class _SampledSoftmax(torch.autograd.Function):
                 d_others += rough.T @ v
             if d_bias is not None:
                 d_bias += gradient.sum(0)
-            if d_repeat_bias is not None and seen is not None:
-                met = gradient.view(-1, parts, width).sum(1)
-                d_repeat_bias += (met * seen[1][part]).sum() + (d_right[part].sum(1) * seen[0][part]).sum()
+            if d_repeat_bias is not None and seen_weights is not None:
+                summed_gradient = gradient.view(-1, parts, width).sum(1)
+                d_repeat_bias += (summed_gradient * seen_weights[1][part]).sum() + (
+                    d_right[part].sum(1) * seen_weights[0][part]
+                ).sum()
         back = d_right.to(half).unsqueeze(-1)
         d_vectors = d_vectors.view_as(vectors).add_(back * goals)
         d_own = (back * rough_vectors).sum(1).to(own.dtype)
         d_own_bias = None if own_bias is None else d_right.sum(1)
-        ctx.found = (d_vectors, d_shares, d_own, d_others, d_own_bias, d_bias, d_repeat_bias)
+        ctx.gradients = (d_vectors, d_shares, d_own, d_others, d_own_bias, d_bias, d_repeat_bias)
         return total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (scale,) = gradients
-        return (*(None if x is None else x * scale for x in ctx.found), None, None, None)
+        return (*(None if x is None else x * scale for x in ctx.gradients), None, None, None)
 
 
 def _find_hits(targets: Tensor, drawn: Tensor, rows: int) -> tuple[Tensor, Tensor, list[int]]:
@@ -285,16 +287,16 @@ def _find_hits(targets: Tensor, drawn: Tensor, rows: int) -> tuple[Tensor, Tenso
 # What rows have met before, asked without a number for every item of the catalogue.
 
 
-def _seen_columns(met: SeenItems, chosen: Tensor, n_items: int) -> Tensor:
+def _seen_columns(seen: SeenItems, chosen: Tensor, n_items: int) -> Tensor:
     """The columns `chosen [C]` (none of them 0) of `SeenItems.seen_mask`, without the others: `[M, C]`."""
     ordered = chosen.sort().values
     column = torch.full((n_items + 1,), len(chosen), device=chosen.device)
     column[ordered] = torch.searchsorted(ordered, ordered)  # equal ones have one column: nobody asks how many
-    items = column[met.seen_items(n_items)]
-    return met.weigh(items, len(chosen) + 1)[:, column[chosen]]
+    items = column[seen.seen_items(n_items)]
+    return seen.weigh(items, len(chosen) + 1)[:, column[chosen]]
 
 
-def _seen_own_item(met: SeenItems, own: Tensor, n_items: int) -> Tensor:
+def _seen_own_item(seen: SeenItems, own: Tensor, n_items: int) -> Tensor:
     """How well every row knows its own item: `[M]` → float `[M, 1]`, as `SeenItems.seen_mask`."""
-    same = met.seen_items(n_items) == own.unsqueeze(1)
-    return weigh_repeats(same.sum(1, keepdim=True)) if met.counted else same.any(1, keepdim=True).float()
+    same = seen.seen_items(n_items) == own.unsqueeze(1)
+    return weigh_repeats(same.sum(1, keepdim=True)) if seen.counted else same.any(1, keepdim=True).float()

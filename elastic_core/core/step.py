@@ -125,15 +125,15 @@ class Optimization:
 
     def state(self) -> dict[str, Any]:
         """All that was learned."""
-        kept = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
-        return kept | ({"average": self.average.state_dict()} if self.average is not None else {})
+        state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return state | ({"average": self.average.state_dict()} if self.average is not None else {})
 
-    def restore(self, kept: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Raises RuntimeError for what does not fit."""
-        self.model.load_state_dict(kept["model"])
-        self.optimizer.load_state_dict(kept["optimizer"])
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
         if self.average is not None:
-            self.average.load_state_dict(kept["average"])
+            self.average.load_state_dict(state["average"])
 
 
 def compile_in_place(model: Recommender, mode: str, device: torch.device) -> None:

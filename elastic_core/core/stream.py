@@ -1,13 +1,13 @@
 """People followed event by event: what the streams of all models share.
 
-    stream = open_stream(model)            people       who are in it, B
+    stream = open_stream(model)            n_users      how many are in it, B
     states = stream.refresh(histories)     states       [B, d], what `model.scorer()` scores the next items from
     states = stream.step(items)            items        [B], one new event for everybody
-    some = stream.at(rows)                 some         a stream of its own with a copy of those people
+    some = stream.at(rows)                 some         a stream of its own with a copy of those users
     stream.put(rows, some)                              and back into their places
-    stream.merge(some), stream.take(rows)               people come, behind the others, and go
+    stream.merge(some), stream.take(rows)               users come, behind the others, and go
 
-All that is kept of a person between two events lies in `kept`: tensors whose first axis is people. So people who came at
+All that is remembered of a user between two events lies in `state`: tensors whose first axis is users. So users who came at
 different times and have read different numbers of events advance together, and a state can be stored.
 """
 
@@ -23,12 +23,12 @@ from elastic_core.core.contract import Recommender, can_stream
 from elastic_core.core.layers import autocast_to, without_autocast
 from elastic_core.errors import InputError
 
-Kept = dict[str, Tensor]
+StreamState = dict[str, Tensor]
 
 
 class Stream:
-    """B people who advance together. A model's own says in `_read_history` and `_read_event` how it reads; `derived` names what
-    follows from the rest of `kept` and the weights (`_derive_tensors`), and need not be stored.
+    """B users who advance together. A model's own says in `_read_history` and `_read_event` how it reads; `derived` names what
+    follows from the rest of `state` and the weights (`_derive_tensors`), and need not be stored.
 
     `limited`: positions count from the end of what is read. Were every event the new end, all older events would move back with
     each of them, and nothing that was summed could follow. What streams exactly is one pass over one window whose end lies ahead:
@@ -43,13 +43,13 @@ class Stream:
 
     def __init__(self, model: Any, room: int) -> None:
         self.model, self.room = model, room
-        self.kept: Kept = {}
+        self.state: StreamState = {}
         self.used = torch.zeros(0, dtype=torch.int64)  # [B] events since the refresh
         self._most, self._alike = 0, True  # of `used`: the largest, and whether all are equal
 
     # --- what a model says -------------------------------------------------------------------------------------------
 
-    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, StreamState]:
         """Reads `history [B, n]`, which stands in these columns of a full window: the states `[B, d]`, and what is kept."""
         raise NotImplementedError
 
@@ -57,20 +57,20 @@ class Stream:
         """One event for everybody: changes what is kept, returns the states `[B, d]`."""
         raise NotImplementedError
 
-    def _derive_tensors(self, kept: Kept) -> Kept:
-        """`kept` without what is derived → what is derived."""
+    def _derive_tensors(self, state: StreamState) -> StreamState:
+        """`state` without what is derived → what is derived."""
         return {}
 
     def _rebind_tensors(self) -> None:
-        """`kept` holds other tensors than before."""
+        """`state` holds other tensors than before."""
 
     def _unify_form(self) -> None:
-        """Brings `kept` into the one form in which two streams can be put together."""
+        """Brings `state` into the one form in which two streams can be put together."""
 
     # --- what all do -------------------------------------------------------------------------------------------------
 
     @property
-    def people(self) -> int:
+    def n_users(self) -> int:
         return len(self.used)
 
     @property
@@ -88,8 +88,8 @@ class Stream:
         """Begins anew with left-padded histories `[B, n]`, of which the last `reads` columns count; returns states `[B, d]`."""
         history = history[:, -self.reads :]
         with without_autocast(history.device.type):  # sums in bfloat16 would soon stand still
-            states, kept = self._read_history(history, slice(self.reads - history.shape[1], self.reads))
-        self._hold_state(kept, torch.zeros(len(history), dtype=torch.int64, device=history.device))
+            states, stream_state = self._read_history(history, slice(self.reads - history.shape[1], self.reads))
+        self._hold_state(stream_state, torch.zeros(len(history), dtype=torch.int64, device=history.device))
         return states
 
     @torch.inference_mode()
@@ -108,60 +108,60 @@ class Stream:
 
     @torch.inference_mode()
     def copy_users(self, rows: Sequence[int] | Tensor) -> "Stream":
-        """A stream of its own with a copy of these people, in this order."""
+        """A stream of its own with a copy of these users, in this order."""
         self._unify_form()
         chosen, some = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device), copy.copy(self)
-        some._hold_state({name: part[chosen] for name, part in self.kept.items()}, self.used[chosen])
+        some._hold_state({name: part[chosen] for name, part in self.state.items()}, self.used[chosen])
         return some
 
     @torch.inference_mode()
     def put_users(self, rows: Sequence[int] | Tensor, some: "Stream") -> None:
-        """Puts the people of a stream from `copy_users` back into these places."""
+        """Puts the users of a stream from `copy_users` back into these places."""
         self._unify_form()
         some._unify_form()
         chosen = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device)
-        for name, part in self.kept.items():
-            part[chosen] = some.kept[name]
+        for name, part in self.state.items():
+            part[chosen] = some.state[name]
         self.used[chosen] = some.used
-        self._hold_state(self.kept, self.used)
+        self._hold_state(self.state, self.used)
 
     @torch.inference_mode()
     def take_users(self, rows: Sequence[int]) -> "Stream":
         """As `copy_users`, and they are no longer in this one. Raises InputError for somebody named twice."""
         some = self.copy_users(rows)
-        stay = torch.ones(self.people, dtype=torch.bool, device=self.used.device)
+        stay = torch.ones(self.n_users, dtype=torch.bool, device=self.used.device)
         stay[torch.as_tensor(rows, dtype=torch.int64)] = False
-        if some.people != self.people - int(stay.sum()):
+        if some.n_users != self.n_users - int(stay.sum()):
             raise InputError("a person can be taken out of a stream once")
-        self._hold_state({name: part[stay] for name, part in self.kept.items()}, self.used[stay])
+        self._hold_state({name: part[stay] for name, part in self.state.items()}, self.used[stay])
         return some
 
     @torch.inference_mode()
     def merge_stream(self, other: "Stream") -> None:
-        """Adds the people of another stream of the same model and room behind one's own. Raises InputError for any other."""
+        """Adds the users of another stream of the same model and room behind one's own. Raises InputError for any other."""
         if self.model is not other.model or self.room != other.room:
             raise InputError("two streams can be merged if they are of the same model and have the same room")
         self._unify_form()
         other._unify_form()
-        if not self.people:
-            self._hold_state({name: part.clone() for name, part in other.kept.items()}, other.used)
-        elif other.people:
-            joined = {name: torch.cat([part, other.kept[name]]) for name, part in self.kept.items()}
+        if not self.n_users:
+            self._hold_state({name: part.clone() for name, part in other.state.items()}, other.used)
+        elif other.n_users:
+            joined = {name: torch.cat([part, other.state[name]]) for name, part in self.state.items()}
             self._hold_state(joined, torch.cat([self.used, other.used]))
 
-    def stored_state(self) -> Kept:
+    def stored_state(self) -> StreamState:
         """What has to be stored of everybody; `restore_state` takes it."""
         self._unify_form()
-        return {name: part.contiguous() for name, part in self.kept.items() if name.rsplit(".", 1)[-1] not in self.derived}
+        return {name: part.contiguous() for name, part in self.state.items() if name.rsplit(".", 1)[-1] not in self.derived}
 
     @torch.inference_mode()
-    def restore_state(self, kept: Kept, used: Tensor) -> None:
+    def restore_state(self, state: StreamState, used: Tensor) -> None:
         """Goes on from what was stored."""
-        self._hold_state({**kept, **self._derive_tensors(kept)}, used)
+        self._hold_state({**state, **self._derive_tensors(state)}, used)
 
     def count_numbers(self) -> int:
         """How many numbers are kept for one person between two events, everything counted."""
-        return 1 + sum(math.prod(part.shape[1:]) for part in self.kept.values())
+        return 1 + sum(math.prod(part.shape[1:]) for part in self.state.values())
 
     def next_positions(self) -> Tensor | float:
         """The positions of the next events, `[d]` or `[B, d]`; 0 without positions."""
@@ -170,11 +170,11 @@ class Stream:
         first = self.model.length - self.room
         return self.model.events.positions[first + self._most if self._alike else first + self.used]
 
-    def _hold_state(self, kept: Kept, used: Tensor) -> None:
-        self.kept, self.used = kept, used.clone()
+    def _hold_state(self, state: StreamState, used: Tensor) -> None:
+        self.state, self.used = state, used.clone()
         self._most = int(used.max()) if len(used) else 0
         self._alike = not len(used) or int(used.min()) == self._most
-        if kept:
+        if state:
             self._rebind_tensors()
 
 

@@ -54,7 +54,7 @@ class TrainingCallback:
     """What a loop tells of a training, in this order every epoch. This one keeps the best weights in memory; a run folder's is
     runs/training.py."""
 
-    kept: dict[str, torch.Tensor]
+    best_weights: dict[str, torch.Tensor]
 
     def on_begin(self, model: Recommender, device: torch.device, processes: int) -> None:
         """Before the first step of a fresh training."""
@@ -62,11 +62,11 @@ class TrainingCallback:
     def on_resume(self, epochs: int) -> None:
         """Before the first step of one that has had so many epochs."""
 
-    def on_best(self, judged: Recommender, cut: bool) -> None:
+    def on_best(self, model: Recommender, cut: bool) -> None:
         """The weights validate better than all before."""
-        self.kept = copy.deepcopy(judged.state_dict())
+        self.best_weights = copy.deepcopy(model.state_dict())
 
-    def on_epoch(self, row: dict[str, Any], judged: Recommender) -> None:
+    def on_epoch(self, row: dict[str, Any], model: Recommender) -> None:
         """What an epoch came to."""
 
     def on_whole_epoch(self, state: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ def fit(config: FitConfig, dataset: Dataset, device: str = "cpu") -> Recommender
     keeper = TrainingCallback()
     loop = Loop(config, dataset, keeper, torch.device(device))
     loop.run_epochs(loop.new_optimization(), None)
-    loop.model.load_state_dict(keeper.kept)
+    loop.model.load_state_dict(keeper.best_weights)
     return loop.model.eval()
 
 
@@ -134,24 +134,24 @@ class Loop:
                 break
             cut = self.stopped
             self.epoch += 1
-            judged = learner.averaged_model(self.dataset)
-            valid = first(self._validate, judged)
+            model = learner.averaged_model(self.dataset)
+            valid = first(self._validate, model)
             if valid[SELECTION] > self.best:
                 self.best, self.best_epoch = valid[SELECTION], self.epoch
-                first(self.keeper.on_best, judged, bool(cut))
+                first(self.keeper.on_best, model, bool(cut))
             self.seconds += self.now() - began
             scores = {name: round(value, 6) for name, value in valid.items()}
             row = {"epoch": self.epoch, "step": self.step} | row | {"seconds": round(self.seconds, 2), "valid": scores}
             row |= {"cut": cut} if cut else {}
-            first(self.keeper.on_epoch, row, judged)
+            first(self.keeper.on_epoch, row, model)
             if cut:  # what continuing needs stays that of the last whole epoch
                 break
             self.stopped = out_of_patience(train, self.epoch, self.best_epoch)
             first(lambda: self.keeper.on_whole_epoch({name: getattr(self, name) for name in PROGRESS} | learner.state()))
 
-    def _validate(self, judged: Recommender) -> dict[str, float]:
+    def _validate(self, model: Recommender) -> dict[str, float]:
         protocol, some = self.config.train.valid_protocol, draw_users(self.dataset, self.config.train.valid_users)
-        return mean_metrics(rank_users(judged, self.dataset, "valid", (protocol,), some, device=self.device)[protocol])
+        return mean_metrics(rank_users(model, self.dataset, "valid", (protocol,), some, device=self.device)[protocol])
 
     def _train_epoch(self) -> dict[str, Any]:
         """One pass over the targets; returns the loss per target (nats), the side losses, the targets and the events read."""
@@ -159,7 +159,7 @@ class Loop:
         _set_seed(seed, self.epoch + 1, self.ranks.rank)
         self.model.train()
         total, targets, events, sides = torch.zeros((), dtype=torch.float64, device=self.device), 0, 0, dict[str, torch.Tensor]()
-        began, told, done = self.now(), 0.0, 0
+        began, reported_at, done = self.now(), 0.0, 0
         shares = self.learner.objective.epoch_batches(self.epoch, seed, batch_size, self.ranks.rank, self.ranks.count)
         for done, batch in enumerate(self._move_to_device(shares), start=1):
             try:
@@ -172,8 +172,8 @@ class Loop:
             sides = {name: value + sides.get(name, 0.0) for name, value in learned.auxiliary.items()}
             self.step += 1
             now = time.monotonic()
-            if now - told > 1:
-                told, loss = now, float(total) / max(targets, 1)
+            if now - reported_at > 1:
+                reported_at, loss = now, float(total) / max(targets, 1)
                 self.keeper.on_progress(
                     {"event": "step", "epoch": self.epoch + 1, "done": done, "of": self.learner.steps, "loss": loss}
                 )
@@ -181,8 +181,8 @@ class Loop:
                 break
         if not math.isfinite(total):  # read only now, and for who watches: a device that is read from has to be waited for
             raise InputError(f"the loss is no longer a number in epoch {self.epoch + 1}; try a smaller train.learning_rate")
-        shown = {name: round(float(value) / max(done, 1), 6) for name, value in sides.items()}
-        return {"loss": round(float(total) / max(targets, 1), 6), "auxiliary": shown, "targets": targets, "events": events}
+        side_losses = {name: round(float(value) / max(done, 1), 6) for name, value in sides.items()}
+        return {"loss": round(float(total) / max(targets, 1), 6), "auxiliary": side_losses, "targets": targets, "events": events}
 
     def _move_to_device(self, batches: Iterable[Batch]) -> Iterable[Batch]:
         """The batches on the device; for a GPU, one ahead of it (prefetch.py)."""
@@ -192,11 +192,11 @@ class Loop:
 
     def _out_of_time(self, seconds: float) -> bool:
         """Any process may be asked to stop; the clock is rank 0's."""
-        minutes, asked, spent = self.config.train.minutes, 2, 1
+        minutes, stop_requested, spent = self.config.train.minutes, 2, 1
         late = minutes and not self.ranks.rank and self.seconds + seconds > minutes * 60
-        decided = self.ranks.find_largest(asked if self.stop() else spent if late else 0)
+        decided = self.ranks.find_largest(stop_requested if self.stop() else spent if late else 0)
         if decided:
-            self.stopped = ASKED if decided == asked else out_of_minutes(minutes)
+            self.stopped = ASKED if decided == stop_requested else out_of_minutes(minutes)
         return bool(self.stopped)
 
 

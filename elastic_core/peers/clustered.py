@@ -106,14 +106,14 @@ class ClusteredAttention(Attention):
         top = min(self.topk, k.shape[2])
         mass, keys = shares.topk(top, dim=-1)  # [B, H, C, T]
         others = dropout(shares.scatter(-1, keys, 0.0), p) @ v
-        found = rows_at(others, cluster)
+        mixed = rows_at(others, cluster)
         if top:
             own = rows_at(keys, cluster)  # [B, H, M, T]
             scores = (rows_at(k, own) @ q[:, :, -own.shape[2] :].unsqueeze(-1)).squeeze(-1) * scale
             known = there.unsqueeze(1).expand(-1, k.shape[1], -1).gather(2, own.flatten(2)).view_as(own)
             exact = scores.masked_fill(~known, -torch.inf).softmax(-1) * rows_at(mass.sum(-1, keepdim=True), cluster)
-            found = found + (dropout(exact, p).unsqueeze(-2) @ rows_at(v, own)).squeeze(-2)
-        return self.output(merge_heads(found))
+            mixed = mixed + (dropout(exact, p).unsqueeze(-2) @ rows_at(v, own)).squeeze(-2)
+        return self.output(merge_heads(mixed))
 
 
 @register(ClusteredConfig)

@@ -54,8 +54,8 @@ class Cooccurrence(Recommender):
 
     def fit(self, dataset: Dataset) -> None:
         owners = np.repeat(np.arange(dataset.histories.n_users), dataset.histories.lengths)
-        kept = np.arange(len(owners)) < dataset.split_ends("train")[owners]  # what training may see
-        items, owners = dataset.histories.items[kept].astype(np.int64), owners[kept]
+        is_training = np.arange(len(owners)) < dataset.split_ends("train")[owners]  # what training may see
+        items, owners = dataset.histories.items[is_training].astype(np.int64), owners[is_training]
         columns = self.n_items + 1
         table = torch.zeros(columns, columns)  # on the CPU, where adding has one order
         for distance in range(1, WINDOW + 1):

@@ -84,8 +84,8 @@ class ActivationUnit(nn.Module):
         hidden = hidden.view(-1, HIDDEN)
         # PReLU(x) = x (1 + a) / 2 + |x| (1 - a) / 2, so w · PReLU is two products, whose way back is shorter than torch's PReLU's
         slope, w = self.activation.weight, self.outer.weight[0]
-        told: Tensor = hidden @ (w * (1 + slope) / 2) + hidden.abs() @ (w * (1 - slope) / 2) + self.outer.bias
-        return told.view(len(candidates), len(events)).T
+        gains: Tensor = hidden @ (w * (1 + slope) / 2) + hidden.abs() @ (w * (1 - slope) / 2) + self.outer.bias
+        return gains.view(len(candidates), len(events)).T
 
 
 @register(DINConfig)
@@ -146,10 +146,10 @@ class DIN(Modulated):
 
     def saved_per_event(self, columns: int) -> int:
         """States, the bag of every event's past and its gains: of no more items than there are."""
-        kept = 8 * columns + 6 * (self.n_items + 1) + 2 * self.config.width
+        numbers = 8 * columns + 6 * (self.n_items + 1) + 2 * self.config.width
         if self.intensity is not None:
-            kept += self.saved_by_intensities() + 6 * columns + 6 * self.config.width
-        return -(-kept // self.config.layers)  # it has one, whatever the setting says
+            numbers += self.saved_by_intensities() + 6 * columns + 6 * self.config.width
+        return -(-numbers // self.config.layers)  # it has one, whatever the setting says
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -191,8 +191,8 @@ class TargetAttention:
 
     def score_own_item(self, states: Tensor, items: Tensor) -> Tensor:
         there, where, weights = self._split_states(states)
-        asked, which = distinct_items(items, len(self.content))
-        gains = self._candidate_gains(there, asked)[where, which.unsqueeze(1)]
+        unique_items, which = distinct_items(items, len(self.content))
+        gains = self._candidate_gains(there, unique_items)[where, which.unsqueeze(1)]
         return (weights * gains).sum(-1) + self.model.bias[items]
 
     def _split_states(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:

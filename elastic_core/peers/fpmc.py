@@ -53,12 +53,12 @@ class FPMC(Stepwise):
         total = zero_padding(self.dropout(self.seen_factors(batch.items)), real).cumsum(1)
         return Encoded(zero_padding(self._join_factors(last, total, real.cumsum(1).unsqueeze(-1)), real))
 
-    def read_on(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
+    def read_on(self, items: Tensor, real: Tensor | None, state: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
         there = items > 0
         last = self.dropout(self.last(items[:, -1])) * there[:, -1:]
         total, events = zero_padding(self.dropout(self.seen_factors(items)), there).sum(1), there.sum(1, keepdim=True)
-        if kept is not None:
-            total, events = total + kept[0], events + kept[1]
+        if state is not None:
+            total, events = total + state[0], events + state[1]
         return self._join_factors(last, total, events), [total, events]
 
     def saved_per_event(self, columns: int) -> int:

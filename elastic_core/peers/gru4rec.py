@@ -47,9 +47,9 @@ class GRU4Rec(Stepwise):
         self.events.scale = 1 / SPREAD
         for unit in self.units:
             assert isinstance(unit, nn.GRU)
-            given, carried, *biases = unit.parameters()
+            input_weights, carried, *biases = unit.parameters()
             for i in range(0, 3 * self.hidden, self.hidden):
-                nn.init.xavier_uniform_(given[i : i + self.hidden])
+                nn.init.xavier_uniform_(input_weights[i : i + self.hidden])
                 nn.init.orthogonal_(carried[i : i + self.hidden])
             for bias in biases:
                 nn.init.zeros_(bias)
@@ -60,20 +60,20 @@ class GRU4Rec(Stepwise):
         real = batch.mask
         return Encoded(self.projection(zero_padding(right_align(self._hidden_states(batch.items, real, None)[-1], real), real)))
 
-    def read_on(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
-        kept = [_last_states(x, real) for x in self._hidden_states(items, real, kept)]
-        return self.projection(kept[-1]), kept
+    def read_on(self, items: Tensor, real: Tensor | None, state: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
+        state = [_last_states(x, real) for x in self._hidden_states(items, real, state)]
+        return self.projection(state[-1]), state
 
     def saved_per_event(self, columns: int) -> int:
         return 4 * self.config.width + 12 * self.hidden
 
-    def _hidden_states(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> list[Tensor]:
+    def _hidden_states(self, items: Tensor, real: Tensor | None, state: list[Tensor] | None) -> list[Tensor]:
         """Every layer's hidden states `[B, N, 2 d]`, rows turned until their first event is in column 0."""
         x = left_align(self.events(items, real is not None), real)
         every: list[Tensor] = []
         with without_autocast(x.device.type):  # what is carried from event to event stays in float32
             for i, unit in enumerate(self.units):
-                x = unit(x, None if kept is None else kept[i].unsqueeze(0))[0]
+                x = unit(x, None if state is None else state[i].unsqueeze(0))[0]
                 every.append(x)
         return every
 

@@ -80,8 +80,8 @@ class TransductionUnit(nn.Module):
             k.shape[1], gaps, last
         )
         if not last:
-            ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
-            scores = scores.masked_fill(ahead, 0)  # SiLU(0) = 0
+            is_later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+            scores = scores.masked_fill(is_later, 0)  # SiLU(0) = 0
         return functional.silu(scores) / self.length
 
     def _position_bias(self, n: int, gaps: Tensor | None, last: bool) -> Tensor:
@@ -127,12 +127,12 @@ class HSTU(Recommender):
     def last_weights(self, batch: Batch) -> Tensor:
         """`AttentionModel`."""
         x, real = self.events(batch.items, batch.padded), batch.mask
-        gaps, found = self._time_buckets(batch), []
+        gaps, weights = self._time_buckets(batch), []
         for unit in self.units:
             assert isinstance(unit, TransductionUnit)
-            found.append(unit.last_weights(x, real, gaps))
+            weights.append(unit.last_weights(x, real, gaps))
             x = unit(x, real, gaps)
-        return torch.stack(found)
+        return torch.stack(weights)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.mask

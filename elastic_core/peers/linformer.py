@@ -55,11 +55,11 @@ class LowRankAttention(Attention):
         weights = mixtures @ self.value_projection[:, -n:]
         return weights if real is None else weights * real.unsqueeze(1)
 
-    def read_values(self, asking: Tensor, x: Tensor, real: Tensor | None) -> Tensor:
+    def read_values(self, queries: Tensor, x: Tensor, real: Tensor | None) -> Tensor:
         n = x.shape[1]
         keys = self.key_projection[:, -n:] @ zero_padding(self.key(x), real)  # [B, rank, d]
         values = self.value_projection[:, -n:] @ zero_padding(self.value(x), real)
-        q, k, v = (split_heads(y, self.heads) for y in (self.query(asking), keys, values))
+        q, k, v = (split_heads(y, self.heads) for y in (self.query(queries), keys, values))
         mixed = fused_attention(q, k, v, None, self.p if self.training else 0.0, False)
         return self.output(merge_heads(mixed))
 

@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from elastic_core.core.layers import add_product, in_full_precision, merge_heads, split_heads, zero_padding
 from elastic_core.core.sasrec import Block
-from elastic_core.core.stream import Kept, Stream
+from elastic_core.core.stream import Stream, StreamState
 from elastic_core.models import ModelConfig, StreamingModel, Variant, register
 from elastic_core.peers.parts.blocks import Blocks
 
@@ -108,9 +108,9 @@ class LinearAttention(nn.Module):
         k = feature_map(split_heads(self.key(x), self.heads))
         return k if real is None else k * real[:, None, :, None], split_heads(self.value(x), self.heads)
 
-    def project_output(self, found: Tensor) -> Tensor:
+    def project_output(self, mixed: Tensor) -> Tensor:
         """What was read `[B, H, N, e]`, scaled and through the output: `[B, N, d]`."""
-        return self.output(merge_heads(found * self.scale))
+        return self.output(merge_heads(mixed * self.scale))
 
 
 @register(LinRecConfig)
@@ -144,18 +144,18 @@ class LinRecStream(Stream):
 
     limited = True
 
-    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
-        model, real, kept = self.model, history > 0, Kept()
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, StreamState]:
+        model, real, state = self.model, history > 0, StreamState()
         x = zero_padding(model.events.embed_items(history) + model.events.positions_of(columns), real)
         for i, block in enumerate(model.blocks):
-            kept[f"{i}.sum"] = sum_outer_products(*_attention_of(block).key_features(block.norm(x), real))  # [B, H, e, e]
+            state[f"{i}.sum"] = sum_outer_products(*_attention_of(block).key_features(block.norm(x), real))  # [B, H, e, e]
             x = block(x, real, last=i == len(model.blocks) - 1)
-        return model.norm(x[:, -1]), kept
+        return model.norm(x[:, -1]), state
 
     def _read_event(self, items: Tensor) -> Tensor:
         x = (self.model.events.embed_items(items) + self.next_positions()).unsqueeze(1)
         for i, block in enumerate(self.model.blocks):
-            attention, h, total = _attention_of(block), block.norm(x), self.kept[f"{i}.sum"]
+            attention, h, total = _attention_of(block), block.norm(x), self.state[f"{i}.sum"]
             total += sum_outer_products(*attention.key_features(h, None))
             x = block.feed_forward(x + attention.project_output(read_total(attention.query_features(h), total)))
         return self.model.norm(x[:, -1])

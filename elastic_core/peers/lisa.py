@@ -43,7 +43,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, in_full_precision
-from elastic_core.core.stream import Kept, Stream
+from elastic_core.core.stream import Stream, StreamState
 from elastic_core.models import (
     Batch,
     Catalog,
@@ -204,12 +204,12 @@ class Lisa(StreamingModel):
         self.events = EventEmbedding(self.n_items, config.length, config.width, config.dropout, positions=False)
         tied, soft = self.output is None, config.form == "soft"
         apart = tied and config.form == "mini"
-        scale = given = ITEM_SCALE * self.events.scale
+        scale = event_scale = ITEM_SCALE * self.events.scale
         if apart or config.form == "base" or not tied:  # no table scores by these numbers, they are for codes alone
             nn.init.normal_(self.events.items.weight, std=CODED_SCALE)
-            given = CODED_SCALE * self.events.scale
-        self.codebooks = Codebooks(config.width, config.codebooks, config.codewords, scale, given, soft)
-        self.targets = Codebooks(config.width, config.codebooks, config.target_codewords, scale, given) if apart else None
+            event_scale = CODED_SCALE * self.events.scale
+        self.codebooks = Codebooks(config.width, config.codebooks, config.codewords, scale, event_scale, soft)
+        self.targets = Codebooks(config.width, config.codebooks, config.target_codewords, scale, event_scale) if apart else None
         self.layers = nn.ModuleList(Layer(config, first=not i) for i in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
 
@@ -237,15 +237,15 @@ class Lisa(StreamingModel):
     def last_weights(self, batch: Batch) -> Tensor:
         """`AttentionModel`: what attention to words comes to for the events that have them; a codebook is a head."""
         ready = self.shared_tables()
-        real, codes, found = batch.mask, self._event_codes(batch.items, ready.codes), []
+        real, codes, weights = batch.mask, self._event_codes(batch.items, ready.codes), []
         x = self.events.add_positions(codes.vectors, real)
         for i, (layer, tables) in enumerate(zip(self.layers, ready.tables, strict=True)):
             assert isinstance(layer, Layer)
             codes = layer.layer_codes(x) if i else codes
             counted = self.count_codewords(codes, real)
-            found.append(event_shares(counted, codes.chosen[:, -1], tables.weights, self.config.decay))
+            weights.append(event_shares(counted, codes.chosen[:, -1], tables.weights, self.config.decay))
             x = layer.add_attention(x, layer.attention(codes.chosen, counted, tables))
-        return torch.stack(found)
+        return torch.stack(weights)
 
     def history_codewords(self) -> Codewords:
         """`QuantisedModel`: of the first layer, in which histories are written."""
@@ -290,8 +290,8 @@ class Lisa(StreamingModel):
         if known is not None:
             return known.select_codes(items)
         there, where = distinct_items(items, len(self.events.items.weight))
-        found: ItemCodes = self.codebooks(self.events.embed_items(there))
-        return found.select_codes(where)
+        codes: ItemCodes = self.codebooks(self.events.embed_items(there))
+        return codes.select_codes(where)
 
     def _encode(self, batch: Batch, ready: SharedTables, last: bool = False) -> Tensor:
         """States at every position, or of the last event alone."""
@@ -326,23 +326,23 @@ class LisaStream(Stream):
         with torch.inference_mode():
             self.ready = model.shared_tables()
 
-    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
-        model, real, kept = self.model, history > 0, Kept()
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, StreamState]:
+        model, real, state = self.model, history > 0, StreamState()
         codes = model._event_codes(history, self.ready.codes)
         x = codes.vectors * real.unsqueeze(-1)
         for i, (layer, tables) in enumerate(zip(model.layers, self.ready.tables, strict=True)):
             codes = layer.layer_codes(x) if i else codes
             counted = model.count_codewords(codes, real)
-            kept[f"{i}.counts"] = final_counts(counted, model.config.decay)  # [B, b, w]
+            state[f"{i}.counts"] = final_counts(counted, model.config.decay)  # [B, b, w]
             x = layer.add_attention(x, layer.attention(codes.chosen, counted, tables))
-        return model.norm(x[:, -1]), kept
+        return model.norm(x[:, -1]), state
 
     def _read_event(self, items: Tensor) -> Tensor:
         model, keep = self.model, math.exp(-self.model.config.decay)
         codes = model._event_codes(items.unsqueeze(1), self.ready.codes)
         x = codes.vectors
         for i, (layer, tables) in enumerate(zip(model.layers, self.ready.tables, strict=True)):
-            codes, counts = layer.layer_codes(x) if i else codes, self.kept[f"{i}.counts"]
+            codes, counts = layer.layer_codes(x) if i else codes, self.state[f"{i}.counts"]
             counts.mul_(keep).add_(model.count_codewords(codes, None)[:, 0])
             x = layer.add_attention(x, attend_to_counts(counts.unsqueeze(1), codes.chosen, *tables))
         return model.norm(x[:, -1])

@@ -97,10 +97,10 @@ def linear_scan(u: Tensor, poles: Tensor) -> Tensor:
 
 def pole_powers(poles: Tensor, n: int) -> Tensor:
     """λ¹ … λⁿ: `[C]` → `[n, C]`, by doubling."""
-    found = poles.unsqueeze(0)
-    while len(found) < n:
-        found = torch.cat([found, found * found[-1]])
-    return found[:n]
+    powers = poles.unsqueeze(0)
+    while len(powers) < n:
+        powers = torch.cat([powers, powers * powers[-1]])
+    return powers[:n]
 
 
 class _Scan(torch.autograd.Function):
@@ -147,8 +147,8 @@ class RecurrentBlock(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor | None, before: Tensor | None = None, last: bool = False) -> tuple[Tensor, Tensor]:
         """The next `x`, of the last column alone with `last`, and the state to go on from."""
-        told, after = (self.recurrence.forward_last if last else self.recurrence)(x, real, before)
-        x = self.norm((x[:, -1:] if last else x) + self.dropout(told))
+        mixed, after = (self.recurrence.forward_last if last else self.recurrence)(x, real, before)
+        x = self.norm((x[:, -1:] if last else x) + self.dropout(mixed))
         hidden = self.dropout(functional.gelu(self.inner(x)))
         return self.final_norm(x + self.dropout(self.outer(hidden))), after
 
@@ -175,11 +175,11 @@ class LRURec(Stepwise):
             x, _ = block(x, real)
         return Encoded(x)
 
-    def read_on(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
+    def read_on(self, items: Tensor, real: Tensor | None, state: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
         x, after = self.norm(self.events(items, real is not None)), list[Tensor]()
         for i, block in enumerate(self.blocks):
-            x, state = block(x, real, None if kept is None else kept[i], last=i == len(self.blocks) - 1)
-            after.append(state)
+            x, block_state = block(x, real, None if state is None else state[i], last=i == len(self.blocks) - 1)
+            after.append(block_state)
         return x[:, -1], after
 
     def saved_per_event(self, columns: int) -> int:

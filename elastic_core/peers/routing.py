@@ -65,8 +65,8 @@ class RoutedAttention(BucketAttention):
         worst = fit.topk(min(len(fit[0]), len(moved[0])), largest=False).indices  # [H, clusters] or fewer
         alone = (count == 0).squeeze(-1)
         which = (alone.cumsum(-1) - 1).clamp(0, worst.shape[-1] - 1)  # the i-th deserted centroid takes the i-th of them
-        taken = q.gather(1, worst.gather(1, which).unsqueeze(-1).expand_as(moved))
-        self.centroids.copy_(functional.normalize(torch.where(count > 0, moved, taken), dim=-1))
+        replacements = q.gather(1, worst.gather(1, which).unsqueeze(-1).expand_as(moved))
+        self.centroids.copy_(functional.normalize(torch.where(count > 0, moved, replacements), dim=-1))
 
 
 @register(RoutingConfig)

@@ -102,10 +102,10 @@ class SHAN(Modulated):
         return [(self.intensity, self._event_weights(x, batch.real, slice(None)) @ x)]
 
     def saved_per_event(self, columns: int) -> int:
-        kept = 12 * columns + 16 * self.config.width
+        numbers = 12 * columns + 16 * self.config.width
         if self.intensity is not None:
-            kept += self.saved_by_intensities() + 3 * columns + 4 * self.config.width
-        return -(-kept // self.config.layers)  # it has one, whatever the setting says
+            numbers += self.saved_by_intensities() + 3 * columns + 4 * self.config.width
+        return -(-numbers // self.config.layers)  # it has one, whatever the setting says
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

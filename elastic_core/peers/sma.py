@@ -82,8 +82,8 @@ class ModulatedAttention(nn.Module):
         ).squeeze(-2)
         return weights * self._intensity_factors(h[:, -1:] if self.by_state else h, clock)[:, -1:]
 
-    def _attention_weights(self, asking: Tensor, x: Tensor, allowed: Tensor | None) -> Tensor:
-        q, k = split_heads(self.query(asking), self.heads), split_heads(self.key(x), self.heads)
+    def _attention_weights(self, queries: Tensor, x: Tensor, allowed: Tensor | None) -> Tensor:
+        q, k = split_heads(self.query(queries), self.heads), split_heads(self.key(x), self.heads)
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
         return (scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)).softmax(-1)
 
@@ -95,8 +95,8 @@ class ModulatedAttention(nn.Module):
         itself = torch.eye(h.shape[1], dtype=torch.bool, device=h.device)
         return torch.where(itself, own.unsqueeze(1), after.unsqueeze(1))
 
-    def _attend_rows(self, asking: Tensor, x: Tensor, allowed: Tensor | None, clock: EventClock) -> tuple[Tensor, Tensor]:
-        weights = self._attention_weights(asking, x, allowed)
+    def _attend_rows(self, queries: Tensor, x: Tensor, allowed: Tensor | None, clock: EventClock) -> tuple[Tensor, Tensor]:
+        weights = self._attention_weights(queries, x, allowed)
         h = merge_heads(weights @ split_heads(self.history(x), self.heads))
         weights = dropout(weights, self.p, self.training) * self._intensity_factors(h, clock).unsqueeze(1)
         return self.output(merge_heads(weights @ split_heads(self.value(x), self.heads))), h
@@ -191,11 +191,11 @@ class SMA(Modulated):
     def _encode(self, batch: Batch, learning: bool = True) -> tuple[Tensor, Tensor | None]:
         """States `[B, N, d]`; and, if it is wanted and there are times, CTReg: the mean over intervals and layers."""
         real, x, clock = self._aligned_events(batch)
-        asked, found = learning and self._needs_ctreg(batch), list[Tensor]()
+        with_ctreg, losses = learning and self._needs_ctreg(batch), list[Tensor]()
         for block in self.blocks:
             assert isinstance(block, ModulatedBlock)
             x, h = block(x, clock)
-            if asked:
-                found.append(self._ctreg(block.attention.intensity, h, clock))
+            if with_ctreg:
+                losses.append(self._ctreg(block.attention.intensity, h, clock))
         states: Tensor = self.norm(right_align(x, real))
-        return states, torch.stack(found).mean() if found else None
+        return states, torch.stack(losses).mean() if losses else None

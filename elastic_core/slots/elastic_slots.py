@@ -108,22 +108,22 @@ class SlotLayer(nn.Module):
         The maps are multiplied before the events are: one product with N x d numbers instead of two. `turned [B, k]`: factors by
         which slots count more or less than they would."""
         query = self.query.weight * self.scale
-        asked = self.expert_key(p) @ query @ h.mT
-        asked = asked if turned is None else asked + turned.clamp_min(NOTHING).log().unsqueeze(-1)
-        return linear(h, self.slot_key.weight.T @ query), asked
+        expert_scores = self.expert_key(p) @ query @ h.mT
+        expert_scores = expert_scores if turned is None else expert_scores + turned.clamp_min(NOTHING).log().unsqueeze(-1)
+        return linear(h, self.slot_key.weight.T @ query), expert_scores
 
     def mix_slots(self, x: Tensor, slots: Tensor, mixed: Tensor, p: Tensor, local: Tensor) -> Tensor:
         """The next x: the slots' weights `[B, k, n]` and mixture `[B, n, d]` and what came just before go in."""
         read = torch.baddbmm(linear(mixed, self.slot_value.weight, self.slot_value.bias), slots.mT, self.expert_value(p))
         return self.feed_forward(x + self.dropout(read + local))
 
-    def part_log_shares(self, h: Tensor, asked: Tensor, lately: Tensor) -> Tensor:
+    def part_log_shares(self, h: Tensor, scores: Tensor, lately: Tensor) -> Tensor:
         """The logarithms of what every part has of the prediction, `[B, k + 1, n]`: slots by what events ask of them `[B, k, n]`
         and by how often they were written lately `[B, k + 1, R, n]`, the last part by the event alone."""
-        often = torch.cat([self.recency[:1].expand(asked.shape[1], -1), self.recency[1:]])  # [k + 1, R]
+        often = torch.cat([self.recency[:1].expand(scores.shape[1], -1), self.recency[1:]])  # [k + 1, R]
         rest = (h * self.no_slot.weight).sum(-1) + self.no_slot.bias
-        asked = torch.cat([asked, rest.unsqueeze(1)], 1)
-        return (asked + (lately * often.unsqueeze(-1)).sum(2)).float().log_softmax(1)
+        scores = torch.cat([scores, rest.unsqueeze(1)], 1)
+        return (scores + (lately * often.unsqueeze(-1)).sum(2)).float().log_softmax(1)
 
     def hold_values(self, h: Tensor, before: Tensor, decay: Decay, p: Tensor) -> Tensor:
         """What every slot and its expert say after every event of the chunks `h [B, c, C, d]`, and nothing as the last part:
@@ -132,9 +132,9 @@ class SlotLayer(nn.Module):
         own = functional.pad(self.expert_value(p) + self.slot_value.bias, (0, 0, 0, 1))  # [B, k + 1, d]
         return held + own.unsqueeze(1)
 
-    def predict_parts(self, base: Tensor, said: Tensor) -> Tensor:
+    def predict_parts(self, base: Tensor, values: Tensor) -> Tensor:
         """What every part predicts, `[..., P, d]`: the event with what came just before `[..., d]`, and what a slot adds."""
-        return self.feed_forward(self.dropout.add_dropped(base.unsqueeze(-2), said))
+        return self.feed_forward(self.dropout.add_dropped(base.unsqueeze(-2), values))
 
     def local_context(self, h: Tensor, last: bool = False) -> Tensor:
         """The local convolution of the normalised events, or nothing."""
@@ -186,13 +186,13 @@ class ElasticSlots(WithItemDistributions, StreamingModel, TracingModel):
 
     def forward(self, batch: Batch) -> Encoded:
         """States at every position `[B, N, D]`; with targets, those of the targets alone."""
-        found = self.retrieve(batch)
-        masses = self.item_distribution.retrieved_log_normalisers(self, found)
-        states = self._all_states(batch, found, masses)
-        auxiliary = {"balance": balance_penalty(found)} if "balance" in self.auxiliary_weights() else {}
+        retrieved = self.retrieve(batch)
+        masses = self.item_distribution.retrieved_log_normalisers(self, retrieved)
+        states = self._all_states(batch, retrieved, masses)
+        auxiliary = {"balance": balance_penalty(retrieved)} if "balance" in self.auxiliary_weights() else {}
         if batch.targets is None or not self.config.interest_weight:
             return Encoded(states, auxiliary)
-        return Encoded(states, auxiliary, {"interest": self.item_distribution.target_surprise(self, found, batch, masses)})
+        return Encoded(states, auxiliary, {"interest": self.item_distribution.target_surprise(self, retrieved, batch, masses)})
 
     def auxiliary_weights(self) -> dict[str, float]:
         balance = self.config.balance_weight if self.retrieves else 0.0
@@ -200,8 +200,8 @@ class ElasticSlots(WithItemDistributions, StreamingModel, TracingModel):
         return {name: weight for name, weight in weights.items() if weight}
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
-        found = self._retrieve_edited(batch, edit)
-        return self._last_state(batch, found, self.item_distribution.retrieved_log_normalisers(self, found))
+        retrieved = self._retrieve_edited(batch, edit)
+        return self._last_state(batch, retrieved, self.item_distribution.retrieved_log_normalisers(self, retrieved))
 
     def prepare_states(self) -> tuple[Judge, Scorer]:
         """Works out once what every expert stands for."""
@@ -209,11 +209,13 @@ class ElasticSlots(WithItemDistributions, StreamingModel, TracingModel):
         masses = self.item_distribution.log_normalisers(self.expert_values(), scorer.table) if self.retrieves else None
 
         def judge(batch: Batch) -> Tensor:
-            found = self.retrieve(batch)
+            retrieved = self.retrieve(batch)
             return self._last_state(
                 batch,
-                found,
-                self.item_distribution.retrieved_log_normalisers(self, found) if masses is None else masses[found.experts],
+                retrieved,
+                self.item_distribution.retrieved_log_normalisers(self, retrieved)
+                if masses is None
+                else masses[retrieved.experts],
             )
 
         return judge, scorer
@@ -239,54 +241,59 @@ class ElasticSlots(WithItemDistributions, StreamingModel, TracingModel):
 
     def trace_reading(self, batch: Batch) -> Trace:
         """Reading: how much of each event a slot still holds, the same in every layer. Slots: their shares of the prediction."""
-        found, layers = self.retrieve(batch), len(self.layers)
-        masses = self.item_distribution.retrieved_log_normalisers(self, found)
-        steps = self._write_strengths(batch.items, found, masses)[:, :-1]
+        retrieved, layers = self.retrieve(batch), len(self.layers)
+        masses = self.item_distribution.retrieved_log_normalisers(self, retrieved)
+        steps = self._write_strengths(batch.items, retrieved, masses)[:, :-1]
         shares = (
-            self.scorer().split_mixture(self._last_state(batch, found, masses))[1][:, : found.experts.shape[1]].exp().unsqueeze(1)
+            self.scorer()
+            .split_mixture(self._last_state(batch, retrieved, masses))[1][:, : retrieved.experts.shape[1]]
+            .exp()
+            .unsqueeze(1)
         )
-        return Trace([found] * layers, [held_events(steps).unsqueeze(1)] * layers, [shares] * layers, steps)
+        return Trace([retrieved] * layers, [held_events(steps).unsqueeze(1)] * layers, [shares] * layers, steps)
 
-    def slot_weights(self, batch: Batch, found: Retrieved) -> Tensor:
-        return self._write_strengths(batch.items, found, self.item_distribution.retrieved_log_normalisers(self, found))[:, :-1]
+    def slot_weights(self, batch: Batch, retrieved: Retrieved) -> Tensor:
+        return self._write_strengths(batch.items, retrieved, self.item_distribution.retrieved_log_normalisers(self, retrieved))[
+            :, :-1
+        ]
 
     @torch.no_grad()
     def attribute_items(self, batch: Batch, items: Tensor, edit: Edit | None = None) -> Attribution:
         """Who suggests `items [B, M]` as the next ones, and after which events."""
-        found = self._retrieve_edited(batch, edit)
-        masses = self.item_distribution.retrieved_log_normalisers(self, found)
-        vectors, shares = self.scorer().split_mixture(self._last_state(batch, found, masses))
-        said = self.scorer().logits(vectors)[..., 1:].log_softmax(-1)  # [B, P, n_items]
-        parts = said.gather(-1, (items - 1).unsqueeze(1).expand(-1, self.parts, -1)) + shares.unsqueeze(-1)
-        held = held_events(self._write_strengths(batch.items, found, masses)[:, :-1])
-        return Attribution(found.experts, parts.softmax(1).transpose(1, 2), held)
+        retrieved = self._retrieve_edited(batch, edit)
+        masses = self.item_distribution.retrieved_log_normalisers(self, retrieved)
+        vectors, shares = self.scorer().split_mixture(self._last_state(batch, retrieved, masses))
+        log_p = self.scorer().logits(vectors)[..., 1:].log_softmax(-1)  # [B, P, n_items]
+        parts = log_p.gather(-1, (items - 1).unsqueeze(1).expand(-1, self.parts, -1)) + shares.unsqueeze(-1)
+        held = held_events(self._write_strengths(batch.items, retrieved, masses)[:, :-1])
+        return Attribution(retrieved.experts, parts.softmax(1).transpose(1, 2), held)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _retrieve_edited(self, batch: Batch, edit: Edit | None) -> Retrieved:
-        found = self.retrieve(batch)
-        return edit(found)._replace(before=found) if edit else found
+        retrieved = self.retrieve(batch)
+        return edit(retrieved)._replace(before=retrieved) if edit else retrieved
 
-    def _read_layers(self, batch: Batch, found: Retrieved, steps: Tensor, first: int = 0) -> tuple[Tensor, Tensor, Decay]:
+    def _read_layers(self, batch: Batch, retrieved: Retrieved, steps: Tensor, first: int = 0) -> tuple[Tensor, Tensor, Decay]:
         """The events before the last layer, the same as it normalises them, and the factors of the steps: from a column on."""
         items, decay = batch.items[:, first:], factor_steps(steps[..., first:])
         x, real = self.events(items, batch.padded), items > 0 if batch.padded else None
         for layer in self.layers[:-1]:
             h = zero_padding(layer.norm(x), real)
-            slots, mixed = read_slots(h, decay, *layer.query_slots(h, found.interests, found.turned))
-            x = layer.mix_slots(x, slots.to(h.dtype), mixed.to(h.dtype), found.interests, layer.local_context(h))
+            slots, mixed = read_slots(h, decay, *layer.query_slots(h, retrieved.interests, retrieved.turned))
+            x = layer.mix_slots(x, slots.to(h.dtype), mixed.to(h.dtype), retrieved.interests, layer.local_context(h))
         return x, zero_padding(self.layers[-1].norm(x), real), decay
 
-    def _last_state(self, batch: Batch, found: Retrieved, masses: Tensor) -> Tensor:
+    def _last_state(self, batch: Batch, retrieved: Retrieved, masses: Tensor) -> Tensor:
         """The state of the last event, `[B, D]`: what slots hold at the end is one product, without chunks."""
-        layer, strength = self.layers[-1], self._write_strengths(batch.items, found, masses)
+        layer, strength = self.layers[-1], self._write_strengths(batch.items, retrieved, masses)
         steps = strength[:, :-1]
         first = self._first_read(steps)
-        x, h, _ = self._read_layers(batch, found, steps, first)
+        x, h, _ = self._read_layers(batch, retrieved, steps, first)
         counted = torch.cat([strength, batch.real.unsqueeze(1).to(strength.dtype)], 1)
         lately = recent_logarithms(count_recent(counted, self.half_lives))
         return self._predict_last(
-            x[:, -1:], h[:, -1:], hold_last(h, steps[..., first:]), found, layer.local_context(h, True), lately
+            x[:, -1:], h[:, -1:], hold_last(h, steps[..., first:]), retrieved, layer.local_context(h, True), lately
         )
 
     def _first_read(self, steps: Tensor) -> int:
@@ -299,61 +306,61 @@ class ElasticSlots(WithItemDistributions, StreamingModel, TracingModel):
         return column
 
     def _predict_last(
-        self, x: Tensor, h: Tensor, held: Tensor, found: Retrieved, local: Tensor, lately: Tensor,
+        self, x: Tensor, h: Tensor, held: Tensor, retrieved: Retrieved, local: Tensor, lately: Tensor,
     ) -> Tensor:  # fmt: skip
         """The state after one event `x, h, local [B, 1, d]`, for what slots hold after it `[B, k, d]`."""
-        layer, p = self.layers[-1], found.interests
-        moving, asked = layer.query_slots(h, p, found.turned)
-        shares = layer.part_log_shares(h, asked + held.to(moving.dtype) @ moving.mT, lately.unsqueeze(-1))
-        said = functional.pad(layer.slot_value(held.to(h.dtype)) + layer.expert_value(p), (0, 0, 0, 1))
-        return self._pack_states(layer.predict_parts((x + layer.dropout(local)).squeeze(1), said), shares.squeeze(-1))
+        layer, p = self.layers[-1], retrieved.interests
+        moving, expert_scores = layer.query_slots(h, p, retrieved.turned)
+        shares = layer.part_log_shares(h, expert_scores + held.to(moving.dtype) @ moving.mT, lately.unsqueeze(-1))
+        values = functional.pad(layer.slot_value(held.to(h.dtype)) + layer.expert_value(p), (0, 0, 0, 1))
+        return self._pack_states(layer.predict_parts((x + layer.dropout(local)).squeeze(1), values), shares.squeeze(-1))
 
-    def _all_states(self, batch: Batch, found: Retrieved, masses: Tensor) -> Tensor | Mixture:
+    def _all_states(self, batch: Batch, retrieved: Retrieved, masses: Tensor) -> Tensor | Mixture:
         """The states of all events `[B, N, D]`, or of all targets, for which no more is worked out than they need."""
-        layer, p = self.layers[-1], found.interests
-        strength = self._write_strengths(batch.items, found, masses)
-        x, h, decay = self._read_layers(batch, found, strength[:, :-1])
+        layer, p = self.layers[-1], retrieved.interests
+        strength = self._write_strengths(batch.items, retrieved, masses)
+        x, h, decay = self._read_layers(batch, retrieved, strength[:, :-1])
         places = None if batch.targets is None else batch.places
         skipped = 0 if places is None else places.first // CHUNK  # chunks
         first = skipped * CHUNK
         events = cut_events(h, CHUNK)
         before = inherit_states(events, decay)[:, skipped:]
         events, later = events[:, skipped:], Decay(*(factor[:, skipped:] for factor in decay))
-        moving, asked = layer.query_slots(h[:, first:], p, found.turned)
-        asked = asked + score_slots(events, before, later, moving)
+        moving, scores = layer.query_slots(h[:, first:], p, retrieved.turned)
+        scores = scores + score_slots(events, before, later, moving)
         lately = (recent_shares(strength, batch.real, self.half_lives)[..., first:] + LEAST_SHARE).log()
-        shares = layer.part_log_shares(h[:, first:], asked, lately).mT
-        said = layer.hold_values(events, before, later, p)
+        shares = layer.part_log_shares(h[:, first:], scores, lately).mT
+        values = layer.hold_values(events, before, later, p)
         base = (x + layer.dropout(layer.local_context(h)))[:, first:]
         if places is None:
-            return self._pack_states(layer.predict_parts(base, said[:, : base.shape[1]]), shares)
+            return self._pack_states(layer.predict_parts(base, values[:, : base.shape[1]]), shares)
         base, shares = (places.gather_targets(part, batch.items.shape[1]) for part in (base, shares))
-        said = places.gather_targets(said, first + said.shape[1])  # the last chunk goes beyond the last event
-        return Mixture(self.norm(layer.predict_parts(base, said)), shares)
+        values = places.gather_targets(values, first + values.shape[1])  # the last chunk goes beyond the last event
+        return Mixture(self.norm(layer.predict_parts(base, values)), shares)
 
-    def _pack_states(self, said: Tensor, shares: Tensor) -> Tensor:
+    def _pack_states(self, vectors: Tensor, shares: Tensor) -> Tensor:
         """One row a position: what every part says, then the logarithms of the shares; a slot that an edit took away has none."""
-        said, short = self.norm(said), self.parts - shares.shape[-1]
+        vectors, short = self.norm(vectors), self.parts - shares.shape[-1]
         if short:
-            said = functional.pad(said, (0, 0, 0, short))
+            vectors = functional.pad(vectors, (0, 0, 0, short))
             shares = functional.pad(shares, (0, short), value=-1e4)
-        return torch.cat([said.flatten(-2), shares.to(said.dtype)], -1)
+        return torch.cat([vectors.flatten(-2), shares.to(vectors.dtype)], -1)
 
-    def _write_strengths(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
+    def _write_strengths(self, items: Tensor, retrieved: Retrieved, masses: Tensor) -> Tensor:
         """How strongly every event goes to every slot, and in the last row to none `[B, k + 1, N]`; 0 on padding.
 
         What an expert took that is taken away goes to no slot, or its events would overwrite another's."""
-        before = found.before
-        same = None if before is None else found.experts.unsqueeze(-1) == before.experts.unsqueeze(1)  # [B, k', k]
+        before = retrieved.before
+        same = None if before is None else retrieved.experts.unsqueeze(-1) == before.experts.unsqueeze(1)  # [B, k', k]
         if before is None or same is None or not same.any(-1).all():
-            return self._assign_items(items, found, masses)
-        whole = self._assign_items(items, before, self.item_distribution.retrieved_log_normalisers(self, before))
-        kept = whole.gather(1, same.int().argmax(-1).unsqueeze(-1).expand(-1, -1, items.shape[1]))
-        return torch.cat([kept, (whole.sum(1) - kept.sum(1)).unsqueeze(1)], 1)
+            return self._assign_items(items, retrieved, masses)
+        strengths = self._assign_items(items, before, self.item_distribution.retrieved_log_normalisers(self, before))
+        remaining = strengths.gather(1, same.int().argmax(-1).unsqueeze(-1).expand(-1, -1, items.shape[1]))
+        return torch.cat([remaining, (strengths.sum(1) - remaining.sum(1)).unsqueeze(1)], 1)
 
-    def _assign_items(self, items: Tensor, found: Retrieved, masses: Tensor) -> Tensor:
+    def _assign_items(self, items: Tensor, retrieved: Retrieved, masses: Tensor) -> Tensor:
         """How well items fit what experts stand for, and none of them: a softmax over the k + 1 rows of `[B, k + 1, N]`."""
-        vectors = self.item_distribution(retrieved_values(self, found))
+        vectors = self.item_distribution(retrieved_values(self, retrieved))
         logits = (vectors @ self.scorer().item_rows(items).mT).float() - masses.unsqueeze(-1)
         none = -math.log(self.n_items)  # any item, evenly
         return functional.pad(logits.float(), (0, 0, 0, 1), value=none).softmax(1) * (items > 0).unsqueeze(1)

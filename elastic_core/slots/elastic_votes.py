@@ -41,10 +41,10 @@ class ElasticVotes(WithItemDistributions, Elastic):
             return SharedInterests(self.config.width, self.config.k)
         return VotingMemory(self.config, self.config.query_norm, self.config.gate)
 
-    def summed_losses(self, found: Retrieved, batch: Batch) -> dict[str, Tensor]:
+    def summed_losses(self, retrieved: Retrieved, batch: Batch) -> dict[str, Tensor]:
         if self.item_distribution is None or batch.targets is None:
             return {}
-        return {"interest": self.item_distribution.target_surprise(self, found, batch)}
+        return {"interest": self.item_distribution.target_surprise(self, retrieved, batch)}
 
     def auxiliary_weights(self) -> dict[str, float]:
         weights = super().auxiliary_weights()

@@ -82,8 +82,8 @@ def weigh_events(decay: Decay, dtype: torch.dtype, more: int = 0) -> Tensor:
     own = torch.eye(k + more, k, dtype=keep.dtype, device=keep.device).expand(*keep.shape[:2], -1, -1)
     past = torch.ones(chunk, chunk + k, dtype=torch.bool, device=keep.device).tril()
     past[:, chunk:] = True
-    given = torch.cat([take, own], -1).unsqueeze(2)  # [B, c, 1, k + more, C + k]
-    return (keep.mT.unsqueeze(-1) * given).mul_(past.unsqueeze(1)).to(dtype)
+    contributions = torch.cat([take, own], -1).unsqueeze(2)  # [B, c, 1, k + more, C + k]
+    return (keep.mT.unsqueeze(-1) * contributions).mul_(past.unsqueeze(1)).to(dtype)
 
 
 @in_full_precision
@@ -118,9 +118,9 @@ def read_slots(x: Tensor, decay: Decay, queries: Tensor, bias: Tensor) -> tuple[
     events = cut_events(x, chunk)
     before = inherit_states(events, decay)
     slots = (score_slots(events, before, decay, queries) + bias).softmax(1)  # [B, k, N]
-    kept = decay.keep * cut_events(slots.mT, chunk).mT  # [B, c, k, C]
-    inside = (kept.mT @ decay.take).tril().to(x.dtype)  # [B, c, t, j]
-    mixed = inside @ events + kept.to(x.dtype).mT @ before
+    slot_weights = decay.keep * cut_events(slots.mT, chunk).mT  # [B, c, k, C]
+    inside = (slot_weights.mT @ decay.take).tril().to(x.dtype)  # [B, c, t, j]
+    mixed = inside @ events + slot_weights.to(x.dtype).mT @ before
     return slots, mixed.flatten(1, 2)[:, :n]
 
 

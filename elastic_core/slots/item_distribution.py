@@ -39,27 +39,27 @@ class ItemDistribution(nn.Module):
         """log Σ_items e^logit of experts `[..., d]` for the item table `[n_items + 1, d]`: `[...]`; a product with all items."""
         return (self.norm(values) @ table[1:].T).float().logsumexp(-1)
 
-    def retrieved_log_normalisers(self, model: WithMemory, found: Retrieved) -> Tensor:
+    def retrieved_log_normalisers(self, model: WithMemory, retrieved: Retrieved) -> Tensor:
         """The same of the retrieved experts, `[B, k]`, by whichever way is shorter."""
-        values, table = retrieved_values(model, found), model.scorer().table
-        if model.retrieves and model.n_experts <= found.experts.numel():
-            return self.log_normalisers(model.expert_values(), table)[found.experts]
+        values, table = retrieved_values(model, retrieved), model.scorer().table
+        if model.retrieves and model.n_experts <= retrieved.experts.numel():
+            return self.log_normalisers(model.expert_values(), table)[retrieved.experts]
         return self.log_normalisers(values if model.retrieves else values[:1], table).expand(len(values), -1)
 
-    def target_surprise(self, model: WithMemory, found: Retrieved, batch: Batch, masses: Tensor | None = None) -> Tensor:
+    def target_surprise(self, model: WithMemory, retrieved: Retrieved, batch: Batch, masses: Tensor | None = None) -> Tensor:
         """-log p of the batch's targets under what was retrieved for their histories, summed; `masses` are
         `retrieved_log_normalisers` those."""
         rows, targets = batch.places.rows, batch.places.items  # [M] each
-        masses = self.retrieved_log_normalisers(model, found) if masses is None else masses
-        vectors = self(retrieved_values(model, found)).index_select(0, rows)  # [M, k, d]
+        masses = self.retrieved_log_normalisers(model, retrieved) if masses is None else masses
+        vectors = self(retrieved_values(model, retrieved)).index_select(0, rows)  # [M, k, d]
         logits = (vectors @ model.scorer().item_rows(targets).unsqueeze(-1)).squeeze(-1).float()
-        shares = (found.gates / found.gates.sum(-1, keepdim=True)).clamp_min(1e-9).log()
+        shares = (retrieved.gates / retrieved.gates.sum(-1, keepdim=True)).clamp_min(1e-9).log()
         return -(logits + (shares - masses).index_select(0, rows)).logsumexp(-1).sum()
 
 
-def retrieved_values(model: WithMemory, found: Retrieved) -> Tensor:
+def retrieved_values(model: WithMemory, retrieved: Retrieved) -> Tensor:
     """The retrieved experts as they are in the memory, without their gates: `[B, k, d]`."""
-    return found.interests if isinstance(model.memories[0], SharedInterests) else model.select_experts(found.experts)
+    return retrieved.interests if isinstance(model.memories[0], SharedInterests) else model.select_experts(retrieved.experts)
 
 
 class WithItemDistributions(WithMemory):

@@ -10,7 +10,7 @@ from torch.nn import functional
 from elastic_core.core.batches import Batch
 from elastic_core.core.contract import Retrieved
 from elastic_core.core.layers import zero_padding
-from elastic_core.core.stream import Kept, Stream
+from elastic_core.core.stream import Stream, StreamState
 from elastic_core.slots.gated_slots import LEAST, count_recent, factor_steps, hold_last, read_slots, recent_logarithms
 
 
@@ -26,46 +26,48 @@ class SlotStream(Stream):
         super().__init__(model, room)
         self.keep = torch.exp(-math.log(2) / model.half_lives)
 
-    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, StreamState]:
         model, batch = self.model, Batch(history, history)
-        found = model.retrieve(batch)
-        masses = model.item_distribution.retrieved_log_normalisers(model, found)
-        x, real, strength = model.events.embed_items(history), history > 0, model._write_strengths(history, found, masses)
+        retrieved = model.retrieve(batch)
+        masses = model.item_distribution.retrieved_log_normalisers(model, retrieved)
+        x, real, strength = model.events.embed_items(history), history > 0, model._write_strengths(history, retrieved, masses)
         counted = torch.cat([strength, real.unsqueeze(1).to(strength.dtype)], 1)
-        kept = {
-            "interests": found.interests, "experts": found.experts, "masses": masses,
+        state = {
+            "interests": retrieved.interests, "experts": retrieved.experts, "masses": masses,
             "counts": count_recent(counted, model.half_lives),
         }  # fmt: skip
         tail, decay = max(model.config.conv_width - 1, 0), factor_steps(strength[:, :-1])
         for i, layer in enumerate(model.layers):
             h = zero_padding(layer.norm(x), real)
-            kept[f"{i}.held"] = hold_last(h, strength[:, :-1])
-            kept[f"{i}.tail"] = functional.pad(h, (0, 0, tail, 0))[:, h.shape[1] :]
+            state[f"{i}.held"] = hold_last(h, strength[:, :-1])
+            state[f"{i}.tail"] = functional.pad(h, (0, 0, tail, 0))[:, h.shape[1] :]
             if not layer.final:
-                slots = read_slots(h, decay, *layer.query_slots(h, found.interests))
-                x = layer.mix_slots(x, *slots, found.interests, layer.local_context(h))
-        lately = recent_logarithms(kept["counts"])
-        return model._predict_last(x[:, -1:], h[:, -1:], kept[f"{i}.held"], found, layer.local_context(h, True), lately), kept
+                slots = read_slots(h, decay, *layer.query_slots(h, retrieved.interests))
+                x = layer.mix_slots(x, *slots, retrieved.interests, layer.local_context(h))
+        lately = recent_logarithms(state["counts"])
+        return model._predict_last(
+            x[:, -1:], h[:, -1:], state[f"{i}.held"], retrieved, layer.local_context(h, True), lately
+        ), state
 
     def _read_event(self, items: Tensor) -> Tensor:
-        model, kept, found = self.model, self.kept, self.found
+        model, state, retrieved = self.model, self.state, self.retrieved
         x = model.events.embed_items(items).unsqueeze(1)
-        strength = model._write_strengths(items.unsqueeze(1), found, kept["masses"])  # [B, k + 1, 1]
+        strength = model._write_strengths(items.unsqueeze(1), retrieved, state["masses"])  # [B, k + 1, 1]
         step = strength[:, :-1].clamp_max(1 - LEAST)
-        kept["counts"].mul_(self.keep).add_(functional.pad(strength, (0, 0, 0, 1), value=1.0))
+        state["counts"].mul_(self.keep).add_(functional.pad(strength, (0, 0, 0, 1), value=1.0))
         for i, layer in enumerate(model.layers):
-            h, held, tail = layer.norm(x), kept[f"{i}.held"], kept[f"{i}.tail"]
+            h, held, tail = layer.norm(x), state[f"{i}.held"], state[f"{i}.tail"]
             held.lerp_(h, step)
             window = torch.cat([tail, h], 1)
             local = layer.local_context(window, last=True)
-            kept[f"{i}.tail"] = window[:, window.shape[1] - tail.shape[1] :]
+            state[f"{i}.tail"] = window[:, window.shape[1] - tail.shape[1] :]
             if layer.final:
-                return model._predict_last(x, h, held, found, local, recent_logarithms(kept["counts"]))
-            moving, bias = layer.query_slots(h, found.interests)
+                return model._predict_last(x, h, held, retrieved, local, recent_logarithms(state["counts"]))
+            moving, bias = layer.query_slots(h, retrieved.interests)
             slots = (held @ moving.mT + bias).softmax(1)  # [B, k, 1]
-            x = layer.mix_slots(x, slots, slots.mT @ held, found.interests, local)
+            x = layer.mix_slots(x, slots, slots.mT @ held, retrieved.interests, local)
         raise AssertionError("the last layer predicts")
 
     def _rebind_tensors(self) -> None:
-        p, nothing = self.kept["interests"], self.kept["interests"].new_zeros(0)
-        self.found = Retrieved(p, self.kept["experts"], nothing, nothing, nothing, nothing, nothing)
+        p, nothing = self.state["interests"], self.state["interests"].new_zeros(0)
+        self.retrieved = Retrieved(p, self.state["experts"], nothing, nothing, nothing, nothing, nothing)

@@ -73,30 +73,30 @@ class VotingMemory(InterestMemory):
         self.m = min(config.votes, config.n_subkeys**2)  # experts an event votes for
         self.mean_vote_share: Tensor
         self.register_buffer("mean_vote_share", torch.zeros(config.n_subkeys**2))  # every expert's part of everybody's votes
-        self._kept: _SearchCache | None = None
+        self._cache: _SearchCache | None = None
 
     def forward(self, x: Tensor, real: Tensor | None, items: Tensor | None = None) -> Retrieved:
         """`scores` are logarithms of how much experts are wanted, `halves` of the votes by row and by column, `query` and `raw`
         means of what the events ask. `items [B, N]`: events of one item have one content, which asks once."""
         with without_autocast(x.device.type):
-            asked = self._search_history(x, real, items)
-            experts, most = self._elect_experts(asked, real)
+            search = self._search_history(x, real, items)
+            experts, most = self._elect_experts(search, real)
             scores = (most.clamp_min(0) + LEAST_VOTES).log()
             gates = gate_weights(scores, self.kind)
 
             def mean(of: Tensor) -> Tensor:
-                weight = asked.weight.to(of.dtype)
-                return functional.embedding_bag(asked.which, of.flatten(1), mode="sum", per_sample_weights=weight)
+                weight = search.weight.to(of.dtype)
+                return functional.embedding_bag(search.which, of.flatten(1), mode="sum", per_sample_weights=weight)
 
             return Retrieved(
                 interests=self.values(experts) * gates.unsqueeze(-1),
                 experts=experts,
                 scores=scores,
                 gates=gates,
-                halves=(_by_row_and_column(asked.ballots, self.keys.n_subkeys) + LEAST_VOTES).log(),
-                query=mean(asked.answers.query),
-                raw=mean(asked.content),
-                ballots=asked.ballots,
+                halves=(_by_row_and_column(search.ballots, self.keys.n_subkeys) + LEAST_VOTES).log(),
+                query=mean(search.answers.query),
+                raw=mean(search.content),
+                ballots=search.ballots,
             )
 
     def _search_history(self, x: Tensor, real: Tensor | None, items: Tensor | None) -> _HistorySearch:
@@ -114,8 +114,8 @@ class VotingMemory(InterestMemory):
     def _search_contents(self, content: Tensor) -> SearchResult:
         query = self.norm(content)
         m = min(self.m * LEARNS, self.keys.n_subkeys**2) if self.training else self.m
-        found = top_pairs(self.keys(query), max(m, self.k))
-        return SearchResult(query, found.indices, found.scores[:, :m].softmax(-1))
+        pairs = top_pairs(self.keys(query), max(m, self.k))
+        return SearchResult(query, pairs.indices, pairs.scores[:, :m].softmax(-1))
 
     def _search_cached(self, numbers: Tensor, content: Tensor) -> SearchResult:
         """`_search_contents` of items (ascending `numbers [U]`), searched for again only where content or memory are not as they
@@ -124,38 +124,38 @@ class VotingMemory(InterestMemory):
         state, most = [(one.data_ptr(), one._version) for one in weights], int(numbers[-1])
         if most >= REMEMBERED:
             return self._search_contents(content)
-        kept = self._kept
-        same = kept is not None and kept.state == state and all(a is b for a, b in zip(kept.weights, weights, strict=True))
-        if kept is None or not same or most >= len(kept.content) or kept.content.dtype != content.dtype:
+        cache = self._cache
+        same = cache is not None and cache.state == state and all(a is b for a, b in zip(cache.weights, weights, strict=True))
+        if cache is None or not same or most >= len(cache.content) or cache.content.dtype != content.dtype:
             one, size = self._search_contents(content[:1]), 2 ** (most + 1).bit_length()
             with torch.inference_mode(False):  # or nobody outside that mode could write to them
                 answers = SearchResult(*(part.new_zeros(size, part.shape[1]) for part in one))
-                self._kept = kept = _SearchCache(weights, state, content.new_full((size, content.shape[1]), math.nan), answers)
-        new = (kept.content[numbers] != content).any(1)
+                self._cache = cache = _SearchCache(weights, state, content.new_full((size, content.shape[1]), math.nan), answers)
+        new = (cache.content[numbers] != content).any(1)
         if bool(new.any()):
-            for table, row in zip(kept.answers, self._search_contents(content[new]), strict=True):
+            for table, row in zip(cache.answers, self._search_contents(content[new]), strict=True):
                 table[numbers[new]] = row
-            kept.content[numbers[new]] = content[new]
-        return SearchResult(*(table.index_select(0, numbers) for table in kept.answers))
+            cache.content[numbers[new]] = content[new]
+        return SearchResult(*(table.index_select(0, numbers) for table in cache.answers))
 
-    def _elect_experts(self, asked: _HistorySearch, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _elect_experts(self, search: _HistorySearch, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """The k experts that are most wanted, and how much, both `[B, k]`.
 
         The newest event's best k stand by: they are looked up with its votes (a tenth of the time of 64 events). While there are
         not many more experts than votes, each has a place of its own where its votes are added up (in training half of the time
         of sorting them)."""
-        which = asked.which
+        which = search.which
         last = which.shape[1] - 1 if real is None else (real * torch.arange(which.shape[1], device=which.device)).argmax(1)
         newest = which[torch.arange(len(which), device=which.device), last]
-        spare = asked.answers.experts[newest, : self.k]
-        rank = torch.arange(1, self.k + 1, device=spare.device, dtype=asked.weight.dtype)
+        spare = search.answers.experts[newest, : self.k]
+        rank = torch.arange(1, self.k + 1, device=spare.device, dtype=search.weight.dtype)
         least = (LEAST_VOTES / rank).expand(len(spare), -1)  # more than no vote at all
-        experts = torch.cat([asked.ballots.experts.flatten(1), spare], 1)
-        votes = torch.cat([asked.ballots.votes.flatten(1), least], 1)
+        experts = torch.cat([search.ballots.experts.flatten(1), spare], 1)
+        votes = torch.cat([search.ballots.votes.flatten(1), least], 1)
         if len(self.mean_vote_share) <= 2 * experts.shape[1]:
             total = votes.new_zeros(len(votes), len(self.mean_vote_share)).scatter_add(1, experts, votes)
-            most, found = excess_votes(total, self.mean_vote_share).topk(self.k)
-            return found, most
+            most, best_experts = excess_votes(total, self.mean_vote_share).topk(self.k)
+            return best_experts, most
         numbers, votes = sum_votes(experts, votes)
         most, where = excess_votes(votes, self.mean_vote_share[numbers]).topk(self.k)
         return numbers.gather(1, where), most
@@ -173,8 +173,8 @@ class VotingMemory(InterestMemory):
             answers = self._search_contents(content)
             votes = (answers.votes * counts.unsqueeze(1)).flatten().to(self.mean_vote_share.dtype)
             experts = answers.experts[:, : answers.votes.shape[1]].flatten()
-            given = torch.zeros_like(self.mean_vote_share).scatter_add(0, experts, votes)
-            self.mean_vote_share.lerp_(given / given.sum().clamp_min(1), rate)
+            vote_totals = torch.zeros_like(self.mean_vote_share).scatter_add(0, experts, votes)
+            self.mean_vote_share.lerp_(vote_totals / vote_totals.sum().clamp_min(1), rate)
 
     def event_queries(self, x: Tensor, real: Tensor | None) -> Tensor:
         """Every event's own query before normalisation, `[M, d]`."""
@@ -187,8 +187,8 @@ def sum_votes(experts: Tensor, votes: Tensor) -> tuple[Tensor, Tensor]:
     place = torch.zeros_like(numbers)
     place[:, 1:] = (numbers[:, 1:] != numbers[:, :-1]).cumsum(1)
     sums = torch.zeros_like(votes).scatter_add(1, place, votes.gather(1, order))
-    taken = torch.arange(votes.shape[1], device=votes.device) <= place[:, -1:]
-    return torch.zeros_like(numbers).scatter(1, place, numbers), torch.where(taken, sums, -1)
+    is_filled = torch.arange(votes.shape[1], device=votes.device) <= place[:, -1:]
+    return torch.zeros_like(numbers).scatter(1, place, numbers), torch.where(is_filled, sums, -1)
 
 
 def _by_row_and_column(ballots: VoteTally, n_subkeys: int) -> Tensor:

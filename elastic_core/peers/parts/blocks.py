@@ -35,11 +35,11 @@ class Blocks(Recommender):
 
     def block_weights(self, batch: Batch) -> Tensor:
         """What the last row multiplies every event by, `[L, B, H, N]`, of attentions that tell their `last_weights`."""
-        x, real, found = self.events(batch.items, batch.padded), batch.mask, []
+        x, real, weights = self.events(batch.items, batch.padded), batch.mask, []
         for block in self.blocks:
-            found.append(block.attention.last_weights(block.norm(x), real))  # type: ignore[operator, union-attr]
+            weights.append(block.attention.last_weights(block.norm(x), real))  # type: ignore[operator, union-attr]
             x = block(x, real)
-        return torch.stack(found)
+        return torch.stack(weights)
 
     def _encode(self, batch: Batch, last: bool) -> Tensor:
         x, real = self.events(batch.items, batch.padded), batch.mask

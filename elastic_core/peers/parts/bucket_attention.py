@@ -69,20 +69,20 @@ def chunk_size(n: int, window: int) -> int:
     return -(-n // max(n // window, 1))
 
 
-def attend_in_buckets(q: Tensor, k: Tensor, v: Tensor, found: BucketOrder, window: int, p: float) -> Tensor:
+def attend_in_buckets(q: Tensor, k: Tensor, v: Tensor, buckets: BucketOrder, window: int, p: float) -> Tensor:
     """`[B, H, N, e]` three times → `[B, H, N, e]`."""
-    rounds = [_attend_round(q, k, v, found, r, window, p) for r in range(found.order.shape[2])]
+    rounds = [_attend_round(q, k, v, buckets, r, window, p) for r in range(buckets.order.shape[2])]
     if len(rounds) == 1:
         return rounds[0][0]
     outs, masses = (torch.stack(parts, -1) for parts in zip(*rounds, strict=True))
     return (outs * masses.softmax(-1)).sum(-1)
 
 
-def _attend_round(q: Tensor, k: Tensor, v: Tensor, found: BucketOrder, r: int, window: int, p: float) -> tuple[Tensor, Tensor]:
+def _attend_round(q: Tensor, k: Tensor, v: Tensor, buckets: BucketOrder, r: int, window: int, p: float) -> tuple[Tensor, Tensor]:
     """What events read in round r `[B, H, N, e]`, and the logarithm of its softmax's denominator `[B, H, N, 1]`."""
-    n, rounds = q.shape[2], found.order.shape[2]
+    n, rounds = q.shape[2], buckets.order.shape[2]
     chunk = chunk_size(n, window)
-    order, place = found.order[:, :, r], found.place[:, :, r]
+    order, place = buckets.order[:, :, r], buckets.place[:, :, r]
 
     def chunks(x: Tensor, beyond: int = 0) -> Tensor:
         """`[B, H, N, e]` → `[B, H, c, C, e]`, sorted."""
@@ -94,7 +94,7 @@ def _attend_round(q: Tensor, k: Tensor, v: Tensor, found: BucketOrder, r: int, w
 
     def found_by(other: int) -> tuple[Tensor, Tensor]:
         """Whom a round lets each event read `[B, H, c, C, 2 C]`, and who is oneself."""
-        u = chunks(found.u[:, :, other].unsqueeze(-1), FAR)
+        u = chunks(buckets.u[:, :, other].unsqueeze(-1), FAR)
         apart = u - _with_earlier(u, -FAR).transpose(-1, -2)
         return (apart >= 0) & (apart < window), apart == 0
 
@@ -114,9 +114,9 @@ def _with_earlier(x: Tensor, beyond: int = 0) -> Tensor:
     return torch.cat([functional.pad(x[:, :, :-1], (0, 0, 0, 0, 1, 0), value=beyond), x], -2)
 
 
-def attend_last(q: Tensor, k: Tensor, v: Tensor, found: BucketOrder, window: int) -> Tensor:
+def attend_last(q: Tensor, k: Tensor, v: Tensor, buckets: BucketOrder, window: int) -> Tensor:
     """The last event alone: q `[B, H, 1, e]`, k and v `[B, H, N, e]` → `[B, H, 1, e]`."""
-    apart = found.u[..., -1:] - found.u
+    apart = buckets.u[..., -1:] - buckets.u
     seen = ((apart >= 0) & (apart < window)).any(2)  # [B, H, N]
     scores = (q @ k.transpose(-1, -2)).squeeze(2) / math.sqrt(q.shape[-1])
     scores = torch.cat([scores[..., :-1], torch.full_like(scores[..., -1:], SELF)], -1)
@@ -141,13 +141,13 @@ class BucketAttention(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        q, k, v, found = self._sorted_inputs(x, real)
-        return self.project_output(attend_in_buckets(q, k, v, found, self.window, self.p if self.training else 0.0))
+        q, k, v, buckets = self._sorted_inputs(x, real)
+        return self.project_output(attend_in_buckets(q, k, v, buckets, self.window, self.p if self.training else 0.0))
 
     def forward_last(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """The last row of `forward`, `[B, 1, d]`: one query."""
-        q, k, v, found = self._sorted_inputs(x, real)
-        return self.project_output(attend_last(q[:, :, -1:], k, v, found, self.window))
+        q, k, v, buckets = self._sorted_inputs(x, real)
+        return self.project_output(attend_last(q[:, :, -1:], k, v, buckets, self.window))
 
     def _sorted_inputs(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor, BucketOrder]:
         (q, k), v = self.shared_queries(x), split_heads(self.value(x), self.heads)

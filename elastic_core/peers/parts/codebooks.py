@@ -49,16 +49,16 @@ class ItemCodes(NamedTuple):
 
 
 class Codebooks(nn.Module):
-    """`books` codebooks of `words` words each for vectors `[..., d]`, whose numbers have the standard deviation `given`; that of
-    a sum of words is `scale`."""
+    """`books` codebooks of `words` words each for vectors `[..., d]`, whose numbers have the standard deviation `event_scale`;
+    that of a sum of words is `scale`."""
 
-    def __init__(self, width: int, books: int, words: int, scale: float, given: float, soft: bool = False) -> None:
+    def __init__(self, width: int, books: int, words: int, scale: float, event_scale: float, soft: bool = False) -> None:
         super().__init__()
         self.soft = soft
         self.words = nn.Parameter(torch.empty(books, words, width))
         word_scale = scale / books**0.5
         nn.init.normal_(self.words, std=word_scale)
-        self.similarity = nn.Parameter(torch.eye(width) * (START * TEMPERATURE / (given * word_scale * width**0.5)))
+        self.similarity = nn.Parameter(torch.eye(width) * (START * TEMPERATURE / (event_scale * word_scale * width**0.5)))
 
     def forward(self, x: Tensor) -> ItemCodes:
         return encode_vectors(x, self.words, self.similarity, self.soft)

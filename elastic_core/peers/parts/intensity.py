@@ -120,15 +120,15 @@ def named_marks(catalog: Catalog, most: int = MARKS) -> tuple[list[str], np.ndar
     genres, holds = genre_table(catalog)
     order = np.argsort(-holds.sum(0), kind="stable")
     few = len(order) > most
-    kept, rest = holds[:, order[: most - few]], holds[:, order[most - few :]].sum(1, keepdims=True)
+    common, rest = holds[:, order[: most - few]], holds[:, order[most - few :]].sum(1, keepdims=True)
     rest = rest + (holds.sum(1, keepdims=True) == 0)
     rest[0] = 0
     if not rest.any():
         rest = rest[:, :0]
-    elif kept.shape[1] == most:  # no room for a mark of those that have none: they are with the rarest
-        kept, rest = kept[:, :-1], rest + kept[:, -1:]
-    table = np.concatenate([kept, rest], 1)
-    names = [str(genres[i]) for i in order[: kept.shape[1]]] + [RARE if kept.shape[1] else ALL] * rest.shape[1]
+    elif common.shape[1] == most:  # no room for a mark of those that have none: they are with the rarest
+        common, rest = common[:, :-1], rest + common[:, -1:]
+    table = np.concatenate([common, rest], 1)
+    names = [str(genres[i]) for i in order[: common.shape[1]]] + [RARE if common.shape[1] else ALL] * rest.shape[1]
     return names, (table / np.maximum(table.sum(1, keepdims=True), 1)).astype(np.float32)
 
 
@@ -156,8 +156,8 @@ class Modulated(Recommender):
 
     def saved_by_intensities(self, times: int = 1) -> int:
         """Numbers of an event that intensities keep for the backward pass, which are asked `times` times, and for CTReg."""
-        asked = times + (NODES + 1 if self.config.ctreg_weight else 0)
-        return self.marks.shape[1] * (2 * CHANNELS + 8) * asked
+        evaluations = times + (NODES + 1 if self.config.ctreg_weight else 0)
+        return self.marks.shape[1] * (2 * CHANNELS + 8) * evaluations
 
     def mark_names(self, catalog: Catalog) -> list[str]:
         """`ModulatedModel`."""
@@ -170,14 +170,14 @@ class Modulated(Recommender):
     def mark_intensities(self, batch: Batch) -> Tensor | None:
         """`ModulatedModel`."""
         since = self._event_clock(batch).since
-        found = [intensity(h, since) * batch.real.unsqueeze(-1) for intensity, h in self.intensity_states(batch)]
-        return torch.stack(found) if found else None
+        intensities = [intensity(h, since) * batch.real.unsqueeze(-1) for intensity, h in self.intensity_states(batch)]
+        return torch.stack(intensities) if intensities else None
 
     def interval_surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
         """`ModulatedModel`."""
         clock = self._event_clock(batch)
-        found = [_intervals_of(intensity, h, clock) for intensity, h in self.intensity_states(batch)]
-        return (torch.stack(found), clock.until[:, :-1], clock.ended[:, :-1]) if found else None
+        surprises = [_intervals_of(intensity, h, clock) for intensity, h in self.intensity_states(batch)]
+        return (torch.stack(surprises), clock.until[:, :-1], clock.ended[:, :-1]) if surprises else None
 
     # --- for the models themselves -----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from abc import abstractmethod
 
 from torch import Tensor
 
-from elastic_core.core.stream import Kept, Stream
+from elastic_core.core.stream import Stream, StreamState
 from elastic_core.models import Batch, StreamingModel
 
 
@@ -15,8 +15,8 @@ class Stepwise(StreamingModel):
     streams = True
 
     @abstractmethod
-    def read_on(self, items: Tensor, real: Tensor | None, kept: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
-        """Reads `items [B, n]`, after what was `kept`: the state `[B, d]` after the last of them, and what is to be kept.
+    def read_on(self, items: Tensor, real: Tensor | None, state: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
+        """Reads `items [B, n]`, after what `state` says: the state `[B, d]` after the last of them, and what is to be kept.
 
         Before the first event nothing is kept (None); then alone may rows be left-padded, and `real` says where events are."""
 
@@ -30,11 +30,11 @@ class Stepwise(StreamingModel):
 class StepStream(Stream):
     """States that equal one pass over everything, event by event, without limit: nothing here counts from an end."""
 
-    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, Kept]:
+    def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, StreamState]:
         state, parts = self.model.read_on(history, history > 0, None)
         return state, {str(i): part for i, part in enumerate(parts)}
 
     def _read_event(self, items: Tensor) -> Tensor:
-        state, parts = self.model.read_on(items.unsqueeze(1), None, list(self.kept.values()))
-        self.kept = dict(zip(self.kept, parts, strict=True))
+        state, parts = self.model.read_on(items.unsqueeze(1), None, list(self.state.values()))
+        self.state = dict(zip(self.state, parts, strict=True))
         return state
