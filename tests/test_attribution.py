@@ -121,5 +121,5 @@ def test_shares_and_measured_removal_person_by_person(small_world: Dataset) -> N
             lost.append(float(scorer(state)[0, item] - after))
         people, hits = people + 1, hits + (int(np.argmax(lost)) == int(parts[:3].argmax()))
     everybody = share_agreement(model, small_world)
-    assert everybody is not None and everybody.people == people
+    assert everybody is not None and everybody.n_users == people
     assert everybody.owners == pytest.approx(hits / people, abs=1.01 / people)  # one near tie

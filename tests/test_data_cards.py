@@ -16,9 +16,9 @@ def test_a_card_counts_what_a_loop_counts(small_world: Dataset) -> None:
     card = cards.make_card(small_world, 5)
     histories = [small_world.histories.user_items(user) for user in range(small_world.histories.n_users)]
     lengths = [len(h) for h in histories]
-    assert (card.people, card.items, card.events) == (len(histories), len(set(np.concatenate(histories))), sum(lengths))
+    assert (card.n_users, card.items, card.events) == (len(histories), len(set(np.concatenate(histories))), sum(lengths))
     assert (card.shortest, card.longest) == (min(lengths), max(lengths)) and card.mean == pytest.approx(np.mean(lengths))
-    assert card.density == pytest.approx(sum(lengths) / (card.people * card.items))
+    assert card.density == pytest.approx(sum(lengths) / (card.n_users * card.items))
     first, last = card.span.split(" to ")
     assert first < last and "seed" in card.exact
     assert cards.make_card(replace(small_world, has_times=False), 5).span == "order only"

@@ -377,8 +377,11 @@ def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
         assert status == ("dead" if load == 0 else "hot" if load > high else "cold" if load < low else "usual")
     table = overview.expert_table(found)
     assert table["expert"].tolist() == list(range(found.size)) and table["traffic"].sum() == pytest.approx(1)
-    assert dataset.truth is not None and found.met is not None
-    assert found.met.to_numpy().sum() <= found.people * 200 and ((table["purity"] >= 1 / 4) | (table["events"] == 0)).all()
+    assert dataset.truth is not None and found.interest_counts is not None
+    assert (
+        found.interest_counts.to_numpy().sum() <= found.people * 200
+        and ((table["purity"] >= 1 / 4) | (table["events"] == 0)).all()
+    )
     labelled, by_chance = found.by_chance()
     assert 0 <= labelled <= found.size and by_chance >= 0
     with pytest.raises(InputError, match="no expert"):

@@ -112,7 +112,7 @@ def voting(small_world: Dataset) -> Elastic:
 
 def test_what_each_event_finds_is_what_it_votes_for_and_the_sums_elect(voting: Elastic, small_world: Dataset) -> None:
     election = votes.tally_votes(voting, small_world, 3)
-    found = election.found
+    found = election.retrieved
     cast, sums = votes.vote_table(found, election.newest), votes.vote_sums(found)
     assert cast["event"].unique().tolist() == sorted(election.events["event"]) and len(election.events) == 16
     for ago, event in enumerate(election.events["event"]):
@@ -207,13 +207,13 @@ def test_as_printed_the_second_half_is_never_read(model: Elastic, small_world: D
     changed = torch.cat([queries[:, :8], torch.randn(len(queries), 8)], dim=1)
     again = checks.search_as_printed(keys, 4, changed)
     assert found.used_printed == again.used_printed and found.queries == len(queries)
-    assert 0 <= found.kept <= found.k and 0 <= found.shared <= found.k
+    assert 0 <= found.overlap <= found.k and 0 <= found.shared <= found.k
     twice = checks.search_as_printed(keys, 4, torch.cat([queries[:, :8], queries[:, :8]], dim=1))
-    assert twice.kept == twice.shared == twice.k and twice.used == twice.used_printed == found.used_printed
+    assert twice.overlap == twice.shared == twice.k and twice.used == twice.used_printed == found.used_printed
     own, printed = (keys(each)[:1] for each in (queries, torch.cat([queries[:, :8], queries[:, :8]], dim=1)))
     first, mistaken = (set(search_exhaustively(halves, 4).indices[0].tolist()) for halves in (own, printed))
     assert first == set(search.lesson_of_user(model, small_world, 7).winners.indices.tolist())
-    assert found.kept == len(first & mistaken)
+    assert found.overlap == len(first & mistaken)
 
 
 # --- the gate --------------------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def test_recovery_stands_beside_models_with_broken_keys_and_values(world: Datase
         changed = {name for name, value in other.state_dict().items() if not torch.equal(value, kept[name])}
         assert changed == {"memories.0.keys.sub_keys" if "keys drawn" in null else "memories.0.values.weight"}
     assert all(torch.equal(value, kept[name]) for name, value in model.state_dict().items())
-    scores = compare_with_nulls(model, world, people=250, shuffles=4)
+    scores = compare_with_nulls(model, world, n_users=250, shuffles=4)
     assert list(scores) == [TRAINED, *NULLS, UNTRAINED]
     assert scores[TRAINED].strongest.ami > scores["keys drawn anew"].strongest.ami + 0.05
     assert scores["values replaced by noise"].strongest == scores[TRAINED].strongest  # values decide nothing about who is asked

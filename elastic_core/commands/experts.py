@@ -133,7 +133,7 @@ def print_summary(loaded: Loaded, found: Survey) -> None:
             print(_names_text("what they hold or read", found.of_reading))
     if shares := attribution.share_agreement(loaded.model, loaded.dataset, stay=count_repeats(loaded.dataset).stay):
         print(
-            f"{shares.people:,} people's likeliest item has an expert that owns it: in {shares.owners:.0%} it is the one whose "
+            f"{shares.n_users:,} people's likeliest item has an expert that owns it: in {shares.owners:.0%} it is the one whose "
             f"removal lowers the item most (chance {shares.chance:.0%}); shares ~ what removal takes: {shares.correlation:+.2f} "
             f"(another person's shares: {shares.shuffled:+.2f})"
         )

@@ -60,11 +60,11 @@ class BasketDataset(Dataset):
         validation's comes."""
         starts = np.flatnonzero(np.diff(self.baskets, prepend=-1, append=self.baskets[-1] + 1))  # and where all end
         sizes = np.diff(starts)
-        following = np.minimum(self.baskets + 1, len(sizes) - 1)
-        drawn = starts[following] + (rng.random(len(self.baskets)) * sizes[following]).astype(np.int64)
-        found = self.histories.items[drawn]
-        found[drawn >= np.repeat(self.valid_starts, self.histories.lengths)] = 0
-        return found
+        next_baskets = np.minimum(self.baskets + 1, len(sizes) - 1)
+        drawn = starts[next_baskets] + (rng.random(len(self.baskets)) * sizes[next_baskets]).astype(np.int64)
+        targets = self.histories.items[drawn]
+        targets[drawn >= np.repeat(self.valid_starts, self.histories.lengths)] = 0
+        return targets
 
 
 def hold_out_baskets(dataset: Dataset, wanted: str, ties: str) -> Dataset:
@@ -93,7 +93,7 @@ def with_baskets(dataset: Dataset) -> BasketDataset:
     last = baskets[histories.offsets[1:] - 1]  # number of everybody's last basket
     same = {field.name: getattr(dataset, field.name) for field in fields(Dataset)}
     note = "held out is everybody's last basket: events at one time are a set (data.baskets=no takes them one by one)"
-    notes = tuple(said for said in dataset.notes if dataset.ties is None or said != dataset.ties.note)
+    notes = tuple(text for text in dataset.notes if dataset.ties is None or text != dataset.ties.note)
     changed = {"histories": replace(histories, items=items), "ties": None, "notes": (*notes, note)}
     return BasketDataset(**same | changed, baskets=baskets, valid_starts=starts[last - 1], test_starts=starts[last])
 
@@ -106,9 +106,9 @@ def _drop_short_histories(dataset: Dataset) -> Dataset:
         return dataset
     if enough.sum() < 2:
         raise InputError(f"{dataset.label}: nobody has {FEWEST} baskets, that is, events at {FEWEST} different times")
-    kept = np.repeat(enough, histories.lengths)
+    keep = np.repeat(enough, histories.lengths)
     offsets = np.concatenate([[0], np.cumsum(histories.lengths[enough])])
-    shorter = Histories(histories.items[kept], histories.times[kept], offsets, histories.user_ids[enough])
+    shorter = Histories(histories.items[keep], histories.times[keep], offsets, histories.user_ids[enough])
     note = f"{(~enough).sum():,} people with fewer than {FEWEST} baskets were left out"
     left_out = dataset.people_left_out + int((~enough).sum())
     return replace(dataset, histories=shorter, notes=(*dataset.notes, note), people_left_out=left_out)

@@ -42,8 +42,8 @@ class ByTime(Dataset):
         if split == "train":
             raise InputError("the training split has no single target a user")
         last = self.histories.offsets[1:] - 1
-        found: ndarray = self.histories.items[np.minimum(self.borders[0 if split == "valid" else 1], last)]
-        return found
+        targets: ndarray = self.histories.items[np.minimum(self.borders[0 if split == "valid" else 1], last)]
+        return targets
 
     def item_counts(self) -> ndarray:
         """int64 [n_items + 1]: events of each item before the first date."""

@@ -28,7 +28,7 @@ def trait_table(catalog: Catalog) -> Traits:
     """As `genre_table`, with the decades of titles beside the genres ("1970s")."""
     names, holds = genre_table(catalog)
     titles = np.full(len(catalog.ids), "") if catalog.titles is None else catalog.titles
-    of = np.array([f"{found[1]}0s" if (found := YEAR.search(str(title))) else "" for title in titles])
+    of = np.array([f"{match[1]}0s" if (match := YEAR.search(str(title))) else "" for title in titles])
     decades = tuple(np.unique(of[of != ""]).tolist())
     return names + decades, np.concatenate([holds, *((of == decade)[:, None].astype(np.float32) for decade in decades)], 1)
 

@@ -82,9 +82,9 @@ def read_named(config: DataConfig, path: Path, notes: tuple[str, ...], tell: Pro
 def locate_source(name: str, tell: Progress) -> tuple[Path, tuple[str, ...]]:
     """Where the source lies, after downloading it if need be, and what is worth noting about that."""
     source = SOURCES[name]
-    found = find_source(source.places)
-    if found:
-        return found, ()
+    local_path = find_source(source.places)
+    if local_path:
+        return local_path, ()
     tell(f"{source.label} is not on this machine yet. {source.licence}")
     tell(f"Downloading {source.url}.")
     tried = [f"looked in {' and '.join(map(str, data_folders()))}"]

@@ -58,10 +58,10 @@ class Ties(NamedTuple):
     def _decides(self) -> str:
         if self.rule == "random":
             return "a hash decides"
-        said = "the file's order decides" + ", from its end" * (self.rule == "reversed")
+        text = "the file's order decides" + ", from its end" * (self.rule == "reversed")
         if self.newest_first:
-            said += " as it is newest first" if self.rule == "reversed" else ", though it is newest first"
-        return said + ", and it is by item id" * self.by_item
+            text += " as it is newest first" if self.rule == "reversed" else ", though it is newest first"
+        return text + ", and it is by item id" * self.by_item
 
 
 def _format_percent(share: float) -> str:
@@ -127,7 +127,7 @@ def preprocess(
 
     offsets = np.concatenate([[0], np.cumsum(count_numbers(users, len(user_ids)))])
     times = times[keep] if table.timed else np.arange(len(users)) - np.repeat(offsets[:-1], np.diff(offsets))
-    found = Ties(ties, *_tied_shares(times, offsets), by_item, newest_first) if ties else None
+    tie_summary = Ties(ties, *_tied_shares(times, offsets), by_item, newest_first) if ties else None
     return Dataset(
         name=name,
         label=label,
@@ -137,16 +137,16 @@ def preprocess(
         titles_may_be_shared=titles_may_be_shared,
         has_times=table.timed,
         people_left_out=everybody - len(user_ids),
-        ties=found,
-        notes=(*notes, found.note) if found and found.note else notes,
+        ties=tie_summary,
+        notes=(*notes, tie_summary.note) if tie_summary and tie_summary.note else notes,
     )
 
 
 def size_notes(data: Dataset) -> tuple[str, ...]:
     """Say where data are too small for what is measured on them: few people, or few items beside a list of ten."""
-    people = data.histories.n_users
-    few = f"only {people} people are left: with fewer than {FEW_PEOPLE}, differences between models are mostly chance"
-    return tuple(filter(None, (few if people < FEW_PEOPLE else "", list_note(data.catalog.n_items))))
+    n_users = data.histories.n_users
+    few = f"only {n_users} people are left: with fewer than {FEW_PEOPLE}, differences between models are mostly chance"
+    return tuple(filter(None, (few if n_users < FEW_PEOPLE else "", list_note(data.catalog.n_items))))
 
 
 def list_note(items: int) -> str:
@@ -186,24 +186,24 @@ def _renumber_present(numbers: ndarray, ids: ndarray) -> tuple[ndarray, ndarray]
 
 def _order_of_file(order: ndarray, users: ndarray, items: ndarray, tied: ndarray) -> tuple[bool, bool]:
     """Return whether the file has everybody's latest events first, and whether it has those of one time by item."""
-    ahead = np.sign(np.diff(items)[tied[1:]])
-    steps = int(np.count_nonzero(ahead))
+    item_steps = np.sign(np.diff(items)[tied[1:]])
+    steps = int(np.count_nonzero(item_steps))
     firsts = np.flatnonzero(~tied)  # of every time of a person; shuffled rows go back in half of all turns
     turns = np.diff(order[firsts])[users[firsts[1:]] == users[firsts[:-1]]]
     back = int(np.count_nonzero(turns < 0))
     return (
         len(turns) >= FEWEST and back >= NEARLY * len(turns),
-        steps >= FEWEST and abs(int(ahead.sum())) >= (2 * NEARLY - 1) * steps,
+        steps >= FEWEST and abs(int(item_steps.sum())) >= (2 * NEARLY - 1) * steps,
     )
 
 
 def _hash_rows(users: ndarray, user_ids: ndarray, items: ndarray, item_ids: ndarray, times: ndarray) -> ndarray:
     """Return a number for every row that hangs on its user's and item's ids, its time and nothing else."""
     mixed = functools.partial(pd.util.hash_array, categorize=False)
-    found = mixed(times.astype(np.float64).view(np.uint64))
+    hashes = mixed(times.astype(np.float64).view(np.uint64))
     for ids, places in ((user_ids, users), (item_ids, items)):
-        found = mixed(found ^ mixed(ids)[places])
-    return found
+        hashes = mixed(hashes ^ mixed(ids)[places])
+    return hashes
 
 
 def _tied_shares(times: ndarray, offsets: ndarray) -> tuple[float, float, float]:

@@ -29,11 +29,11 @@ class Repeats(NamedTuple):
 
 def count_repeats(dataset: Dataset, split: Split = "test") -> Repeats:
     """Of everybody who has a target in this split."""
-    histories, asked = dataset.histories, dataset.users_with_target(split)
+    histories, target_users = dataset.histories, dataset.users_with_target(split)
     users = np.repeat(np.arange(histories.n_users), histories.lengths)
     before = np.arange(len(users)) < dataset.split_ends(split)[users]
     again = users[before & (histories.items == dataset.target_items(split)[users])]
-    return Repeats(int(np.isin(asked, again).sum()), len(asked))
+    return Repeats(int(np.isin(target_users, again).sum()), len(target_users))
 
 
 def fitting_protocol(dataset: Dataset) -> str:

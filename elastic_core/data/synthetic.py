@@ -69,11 +69,13 @@ class Truth:
             scores[row] = self.noise * popular
             for interest in np.flatnonzero(self.user_mixture[user]):
                 share = (1 - self.noise) * float(self.user_mixture[user, interest])
-                met = np.flatnonzero(self.event_interest[start:end] == interest)
-                follow = self.determinism if len(met) else 0.0
+                seen_places = np.flatnonzero(self.event_interest[start:end] == interest)
+                follow = self.determinism if len(seen_places) else 0.0
                 scores[row] += share * (1 - follow) * within[interest]
-                if len(met):
-                    np.add.at(scores[row], self.successors[items[start + met[-1]]], share * follow * np.array(SUCCESSOR_SHARES))
+                if len(seen_places):
+                    np.add.at(
+                        scores[row], self.successors[items[start + seen_places[-1]]], share * follow * np.array(SUCCESSOR_SHARES)
+                    )
             scores[row, [0, int(items[end - 1])]] = 0  # padding, and the item just met: never twice in a row
         return scores
 
@@ -194,8 +196,8 @@ def _draw_distinct_interests(config: PlantedConfig, rng: Generator) -> ndarray:
     chosen = np.empty((config.users, 0), dtype=np.int64)
     for slot in range(config.interests_per_user):
         draw = rng.integers(0, config.interests - slot, config.users)
-        for taken in np.sort(chosen, axis=1).T:
-            draw += draw >= taken
+        for used_interest in np.sort(chosen, axis=1).T:
+            draw += draw >= used_interest
         chosen = np.column_stack([chosen, draw])
     return chosen
 

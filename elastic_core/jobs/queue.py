@@ -257,11 +257,11 @@ class Queue(Generic[AnyJob]):
                 yield files.UnreadableFolder(path, str(error))
                 continue
             state: State = "finished" if row["state"] == "interrupted" and done else row["state"]
-            made: AnyJob = self.job_class(  # type: ignore[assignment]
+            job: AnyJob = self.job_class(  # type: ignore[assignment]
                 path.name, path, request, plain, state, bool(row["stopping"]), json.loads(row["progress"]),
                 files.printable_text(row["reason"], 1_000), row["begun"], row["ended"],
             )  # fmt: skip
-            yield made
+            yield job
 
     def _check_room(self, jobs: list[AnyJob]) -> None:
         if sum(job.state == "queued" for job in jobs) >= MAX_QUEUED:

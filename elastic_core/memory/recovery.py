@@ -73,10 +73,10 @@ def break_memory(model: Recommender, catalog: Catalog, null: str) -> Recommender
         return other
 
 
-def compare_with_nulls(model: Recommender, dataset: Dataset, people: int = MOST_USERS, shuffles: int = 5) -> dict[str, Recovery]:
+def compare_with_nulls(model: Recommender, dataset: Dataset, n_users: int = MOST_USERS, shuffles: int = 5) -> dict[str, Recovery]:
     """The scores of the model (`TRAINED`) and of every null, by name."""
     models_by_name = {TRAINED: model} | {name: break_memory(model, dataset.catalog, name) for name in (*NULLS, UNTRAINED)}
-    return {name: measure_recovery(other, dataset, people, shuffles) for name, other in models_by_name.items()}
+    return {name: measure_recovery(other, dataset, n_users, shuffles) for name, other in models_by_name.items()}
 
 
 def best_possible_ami(dataset: Dataset, length: int) -> float:
@@ -95,13 +95,13 @@ def best_possible_ami(dataset: Dataset, length: int) -> float:
 
 
 @torch.inference_mode()
-def measure_recovery(model: Recommender, dataset: Dataset, people: int = MOST_USERS, shuffles: int = 50) -> Recovery:
+def measure_recovery(model: Recommender, dataset: Dataset, n_users: int = MOST_USERS, shuffles: int = 50) -> Recovery:
     """Scores a model that retrieves on a planted world (test split). Raises InputError where there is no truth or memory."""
     if dataset.truth is None or not model.retrieves:
         raise InputError("recovery needs a planted world (its truth is known) and a model that retrieves experts")
     rng = np.random.default_rng(0)
     everyone = dataset.histories.n_users
-    users = np.arange(everyone) if everyone <= people else np.sort(rng.choice(everyone, people, replace=False))
+    users = np.arange(everyone) if everyone <= n_users else np.sort(rng.choice(everyone, n_users, replace=False))
     ends = dataset.split_ends("test")[users]
     heaviest = dataset.truth.user_mixture[users].argmax(1)
     experts, labels, interests = [], [], []

@@ -135,15 +135,15 @@ def _first_axis_correlation(x: ndarray, lengths: ndarray) -> float:
 # --- the router that picks at random ----------------------------------------------------------------------------------
 
 
-def random_choices(people: int, k: int, size: int, draws: int, seed: int) -> Iterator[ndarray]:
-    """`[people, k]` different experts for each person, uniformly at random, `draws` times."""
+def random_choices(n_users: int, k: int, size: int, draws: int, seed: int) -> Iterator[ndarray]:
+    """`[n_users, k]` different experts for each person, uniformly at random, `draws` times."""
     rng = np.random.default_rng(seed)
     for _ in range(draws):
         if k * k > size:
-            yield rng.random((people, size)).argpartition(k - 1, axis=1)[:, :k]
+            yield rng.random((n_users, size)).argpartition(k - 1, axis=1)[:, :k]
             continue
-        chosen = rng.integers(size, size=(people, k))
-        repeated = np.arange(people)
+        chosen = rng.integers(size, size=(n_users, k))
+        repeated = np.arange(n_users)
         while len(repeated):  # whoever got the same expert twice draws anew
             ordered = np.sort(chosen[repeated], axis=1)
             repeated = repeated[(ordered[:, 1:] == ordered[:, :-1]).any(1)]
@@ -157,11 +157,11 @@ def random_load_limits(traffic: RoutedUsers) -> tuple[int, int]:
     return binomial_load_limits(n_users, k, len(traffic.load))
 
 
-def binomial_load_limits(people: int, k: int, size: int) -> tuple[int, int]:
+def binomial_load_limits(n_users: int, k: int, size: int) -> tuple[int, int]:
     """The same from the numbers: it picks k different experts for each person, so its load is binomial with share k / K."""
     from scipy.special import bdtr
 
-    below = bdtr(np.arange(people + 1), people, min(k / size, 1.0))
+    below = bdtr(np.arange(n_users + 1), n_users, min(k / size, 1.0))
     return int(np.searchsorted(below, 0.025)), int(np.searchsorted(below, 0.975))
 
 

@@ -80,7 +80,7 @@ def measure_routing(
     luck = np.where(items > 0, rng.random(items.shape), np.inf)
     picked = luck.argsort(1).argsort(1) < np.ceil(lengths / 4)[:, None]
     everything = _retrieve_experts(model, items)
-    odd, even, quarter = (
+    odd_half, even_half, quarter = (
         _retrieve_experts(model, _chosen_events(items, chosen)) for chosen in (place % 2 == 1, place % 2 == 0, picked)
     )
     by_length = np.argsort(lengths + rng.random(len(users)), kind="stable")  # neighbours here are of like length
@@ -93,8 +93,8 @@ def measure_routing(
     tell(next(steps) / STEPS)
     anything = np.where(items > 0, np.random.default_rng([0, 1]).choice(items[items > 0], items.shape), 0)
     return RoutingMetrics(
-        halves=mean_overlap(odd, even),
-        stranger=mean_overlap(odd[by_length], even[np.roll(by_length, -1)]),
+        halves=mean_overlap(odd_half, even_half),
+        stranger=mean_overlap(odd_half[by_length], even_half[np.roll(by_length, -1)]),
         quarter=mean_overlap(everything, quarter),
         quarter_stranger=mean_overlap(everything, quarter[np.where(other == np.arange(len(users)), np.roll(other, 1), other)]),
         length=report_r2(chosen, log_length[:, None], rng),
@@ -148,13 +148,13 @@ def _kind_shares(items: ndarray) -> ndarray:
     from sklearn.preprocessing import normalize
 
     seen_items, place = np.unique(items[items > 0], return_inverse=True)
-    person = np.nonzero(items)[0]
-    table = csr_matrix((np.ones(len(place)), (place, person)), (len(seen_items), len(items)))
+    user = np.nonzero(items)[0]
+    table = csr_matrix((np.ones(len(place)), (place, user)), (len(seen_items), len(items)))
     width = max(1, min(32, min(table.shape) - 1))
     vectors = normalize(TruncatedSVD(width, random_state=0).fit_transform(normalize(table)))
     kind = KMeans(min(KINDS, len(seen_items)), n_init=3, random_state=0).fit_predict(vectors)
     shares = np.zeros((len(items), kind.max() + 1))
-    np.add.at(shares, (person, kind[place]), 1)
+    np.add.at(shares, (user, kind[place]), 1)
     return shares / shares.sum(1, keepdims=True)
 
 

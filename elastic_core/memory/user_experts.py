@@ -24,13 +24,15 @@ def user_experts(model: Recommender, dataset: Dataset, user: int) -> pd.DataFram
 
     `user` is a number from 0. Raises InputError for a model without a memory of its own for everybody."""
     users = np.array([user])
-    found = as_retrieving_model(model).retrieve(reading_batch(dataset, users, dataset.split_ends("test")[users], model.length))
-    (rows, columns), numbers = found.halves[0].numpy(), found.experts[0].numpy()
+    retrieved = as_retrieving_model(model).retrieve(
+        reading_batch(dataset, users, dataset.split_ends("test")[users], model.length)
+    )
+    (rows, columns), numbers = retrieved.halves[0].numpy(), retrieved.experts[0].numpy()
     if not len(rows):
         raise InputError("this run's experts are the same for everybody: it has no keys to look up")
     table = expert_grid(len(rows)).iloc[numbers].reset_index(drop=True)
     return table.assign(
-        row_score=rows[table["row"]], column_score=columns[table["column"]], score=found.all_scores[0].numpy()[numbers],
+        row_score=rows[table["row"]], column_score=columns[table["column"]], score=retrieved.all_scores[0].numpy()[numbers],
         load=route_users(model, dataset, "test").load[numbers], rank=np.arange(len(numbers)) + 1,
-        gate=found.gates[0].numpy().astype(float),
+        gate=retrieved.gates[0].numpy().astype(float),
     )  # fmt: skip

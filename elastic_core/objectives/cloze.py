@@ -45,11 +45,11 @@ class Cloze(Objective):
         own = torch.arange(columns) >= columns - torch.from_numpy(rows.wide)[:, None]
         masked = torch.from_numpy(rng.random(items.shape) < self.config.mask_share) & own & (items > 0)
         masked[alone] = torch.arange(columns) == columns - 1
-        asked = items.masked_fill(masked, self.dataset.catalog.n_items + 1)
+        masked_items = items.masked_fill(masked, self.dataset.catalog.n_items + 1)
         times = left_pad_times(self.dataset, rows.users, last, columns)
         if times is not None:
             times = times.masked_fill(masked, 0)  # when it happened belongs to the answer
-        return Batch(asked, asked, items * masked, times, padded=bool((items[:, 0] == 0).any()))
+        return Batch(masked_items, masked_items, items * masked, times, padded=bool((items[:, 0] == 0).any()))
 
     def epoch_size(self, batch: int) -> tuple[int, float]:
         steps, own = super().epoch_size(batch)

@@ -97,9 +97,9 @@ def read_comparison(run: Run) -> BaselineComparison | None:
         plain = files.read_object(run.path / FILE, MOST_BYTES, run.path)
         rows = tuple(_read_row(row) for row in plain["rows"])
         protocol = WITH_SEEN if plain.get("protocol") == WITH_SEEN else ONLY_UNSEEN
-        people, chance = plain["people"], plain["chance"]
-        known = files.is_number(people) and files.is_number(chance)
-        return BaselineComparison(int(people), float(chance), rows, protocol) if known else None
+        n_users, chance = plain["people"], plain["chance"]
+        known = files.is_number(n_users) and files.is_number(chance)
+        return BaselineComparison(int(n_users), float(chance), rows, protocol) if known else None
     except (InputError, KeyError, TypeError, ValueError, OverflowError):
         return None
 

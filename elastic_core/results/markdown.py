@@ -141,10 +141,10 @@ def _summary_table(data_sets: Sequence[Systems]) -> Iterable[str]:
             continue
         protocol = main_protocol(systems)
         ours = max(recipes, key=lambda one: sum(len(systems.get(each, ())) for each in _summary_systems(one)))
-        shown = [best_baseline(systems, protocol), *_summary_systems(ours)]
+        columns = [best_baseline(systems, protocol), *_summary_systems(ours)]
         claims = compare_system(systems, ours, rivals_of(ours, systems), protocol)  # adjusted as in RESULTS
-        _, sasrec, control, *_ = shown
-        cells = [_score_cell(systems[each], protocol) if each in systems else "" for each in shown]
+        _, sasrec, control, *_ = columns
+        cells = [_score_cell(systems[each], protocol) if each in systems else "" for each in columns]
         minus = [_summary_claim(claims[rival]) if rival in claims else "" for rival in (sasrec, control)]
         if control in claims:  # a lead over plain SASRec claims nothing beside the fair control
             minus[0] = minus[0].replace("**", "")

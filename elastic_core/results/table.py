@@ -199,9 +199,9 @@ def _beside_cards(systems: Systems, cards: dict[System, list[BaselineComparison]
     for system, mine in cards.items():
         best = mine[0].best
         assert best is not None
-        ahead = statistics.fmean(row.difference for card in mine for row in card.rows if row.system == best.system)
+        lead = statistics.fmean(row.difference for card in mine for row in card.rows if row.system == best.system)
         doubt = "trained once: no claim" if len(systems[system]) == 1 else "no claim"
-        words[system] = f"{_above_or_below(ahead, best.system)}, {doubt}"
+        words[system] = f"{_above_or_below(lead, best.system)}, {doubt}"
     return words
 
 
@@ -220,8 +220,8 @@ def _card_rows(cards: dict[System, list[BaselineComparison]], like: pd.DataFrame
     return pd.DataFrame(rows, columns=like.columns)
 
 
-def _above_or_below(ahead: float, name: str) -> str:
-    return f"{'above' if ahead > 0 else 'below' if ahead < 0 else 'level with'} {name} by {abs(ahead):.4f}"
+def _above_or_below(lead: float, name: str) -> str:
+    return f"{'above' if lead > 0 else 'below' if lead < 0 else 'level with'} {name} by {abs(lead):.4f}"
 
 
 def _paper_value(system: System, run: Run, protocol: str) -> float:
@@ -332,13 +332,13 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
         beside = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
         return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {beside}."
     names = compared["system"].str.replace(BUDGET, "", regex=True)
-    ahead, behind = (names[compared["winner"] == side].tolist() for side in ("A", "B"))
+    better, worse = (names[compared["winner"] == side].tolist() for side in ("A", "B"))
     counted = compared["seeds_counted"].astype(bool)
     once = int((~counted & (compared["winner"] == "")).sum())
-    if not ahead and not behind:
+    if not better and not worse:
         note = f" ({once} trained once)" if once else ""
         return f"As far as we know, {ours} is neither better nor worse than any of {len(compared)} {what}{note}."
-    sentences = f"{ours} is better than {len(ahead)} of {len(compared)} {what}, and worse than {join_names(behind) or 'none'}."
+    sentences = f"{ours} is better than {len(better)} of {len(compared)} {what}, and worse than {join_names(worse) or 'none'}."
     close = names[counted & (compared["winner"] == "")].tolist()
     if close:
         sentences += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {join_names(close)}."

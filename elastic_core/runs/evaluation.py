@@ -31,21 +31,21 @@ def list_rows(model: Recommender, dataset: Dataset, split: Split, protocol: str)
     coverage@10: the share of all items that are in anybody's list. popularity@10: the place of listed items when all are ordered
     by training events, from 0 (the rarest) to 1; items drawn at random have 0.5. What people chose next stands beside it.
     """
-    asked = dataset.users_with_target(split)
-    lists, place = top_lists(model, dataset, split, protocol, asked), popularity_places(dataset.item_counts())
+    users = dataset.users_with_target(split)
+    lists, place = top_lists(model, dataset, split, protocol, users), popularity_places(dataset.item_counts())
     listed = lists > 0
     popularity = np.where(listed, place[lists], 0).sum(1)[listed.any(1)] / listed.sum(1)[listed.any(1)]
     coverage = len(np.unique(lists[listed])) / dataset.catalog.n_items
-    chosen = place[dataset.target_items(split)[asked]]
+    chosen = place[dataset.target_items(split)[users]]
     return [
-        (protocol, f"coverage@{TOP}", coverage, np.nan, np.nan, len(asked)),
+        (protocol, f"coverage@{TOP}", coverage, np.nan, np.nan, len(users)),
         _row(protocol, f"popularity@{TOP}", Interval.from_values(popularity), len(popularity)),
         _row("", "popularity of what came next", Interval.from_values(chosen), len(chosen)),
     ]
 
 
-def _row(protocol: str, metric: str, interval: Interval, people: int) -> Row:
-    return protocol, metric, interval.mean, interval.low, interval.high, people
+def _row(protocol: str, metric: str, interval: Interval, n_users: int) -> Row:
+    return protocol, metric, interval.mean, interval.low, interval.high, n_users
 
 
 def popularity_places(counts: np.ndarray) -> np.ndarray:

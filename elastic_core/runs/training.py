@@ -299,18 +299,18 @@ class RunRecorder(TrainingCallback):
             | ({"from": self.first.name} if self.first else {})
         )
 
-    def on_epoch(self, row: dict[str, Any], judged: Recommender) -> None:
-        if can_retrieve(judged):
-            traffic = route_users(judged, self.dataset, users=draw_users(self.dataset, self.config.train.valid_users))
+    def on_epoch(self, row: dict[str, Any], model: Recommender) -> None:
+        if can_retrieve(model):
+            traffic = route_users(model, self.dataset, users=draw_users(self.dataset, self.config.train.valid_users))
             row = row | traffic.usage_summary()
             if self.config.train.snapshots:
-                self.run.save_snapshot(row["epoch"], traffic.load, judged.expert_values())
+                self.run.save_snapshot(row["epoch"], traffic.load, model.expert_values())
         self.write_event({"event": "epoch"} | row)
 
-    def on_best(self, judged: Recommender, cut: bool) -> None:
+    def on_best(self, model: Recommender, cut: bool) -> None:
         if cut:
             self.run.keep_whole_weights()
-        self.run.save_weights(judged)
+        self.run.save_weights(model)
 
     def on_whole_epoch(self, state: dict[str, Any]) -> None:
         self.run.save_resume(state)

@@ -35,11 +35,11 @@ class MemoryCost(NamedTuple):
     weights: int
     step: int
     held: int
-    judged: int
+    validation: int
 
     @property
     def scores(self) -> int:
-        return max(self.held, self.judged)
+        return max(self.held, self.validation)
 
     @property
     def total(self) -> int:
@@ -54,12 +54,12 @@ def estimate_memory(config: FitConfig, model: Recommender, objective: Objective,
     rows = math.ceil(len(objective.epoch_rows(np.random.default_rng(0)).users) / steps)
     columns = needed_columns(dataset.histories.lengths, settings.length)
     items = dataset.catalog.n_items + 1
-    judged = min(min(JUDGED, 6 * len(dataset.histories.lengths)) * items, 6 * max(MOST_SCORES, items))
+    validation_scores = min(min(JUDGED, 6 * len(dataset.histories.lengths)) * items, 6 * max(MOST_SCORES, items))
     return MemoryCost(
         FLOAT * parameters * (5 if train.ema_decay else 4),
         FLOAT * rows * columns * settings.layers * model.saved_per_event(columns),
         FLOAT * 3 * _scores_at_a_time(config, math.ceil(targets), items),
-        FLOAT * judged,
+        FLOAT * validation_scores,
     )
 
 
@@ -74,23 +74,23 @@ def check_budget(
     """Raises InputError with the number and the bound if the training would take more than its share of the memory.
 
     Of several `processes` each has weights of its own, on a GPU of its own or all in one memory, and a share of the step."""
-    found, most = estimate_memory(config, model, objective, dataset), int(SHARE * memory_bytes(device))
+    cost, most = estimate_memory(config, model, objective, dataset), int(SHARE * memory_bytes(device))
     if device.type == "cpu":
-        found = found._replace(weights=found.weights * processes)
-    if found.total > most:
-        parts = f"{size_text(found.weights)} of weights, {size_text(found.step)} of a step, {size_text(found.scores)} of scores"
+        cost = cost._replace(weights=cost.weights * processes)
+    if cost.total > most:
+        parts = f"{size_text(cost.weights)} of weights, {size_text(cost.step)} of a step, {size_text(cost.scores)} of scores"
         raise InputError(
-            f"this training would take about {size_text(found.total)} of memory ({parts}); at most {size_text(most)} are "
+            f"this training would take about {size_text(cost.total)} of memory ({parts}); at most {size_text(most)} are "
             "allowed here: try a smaller train.batch, model.length or model.width"
         )
 
 
-def out_of_memory_text(config: FitConfig, kept: bool) -> str:
-    """What to say where there was less memory than was thought: what takes it, and whether a whole epoch is `kept`."""
+def out_of_memory_text(config: FitConfig, has_epoch: bool) -> str:
+    """What to say where there was less memory than was thought: what takes it, and whether a whole epoch is stored."""
     model, train, objective = config.model, config.train, config.objective
     sizes = {"train.batch": train.batch, "model.length": model.length, "model.width": model.width, "model.layers": model.layers}
     sizes |= {f"model.{name}": getattr(model, name) for name in ("k", "n_subkeys") if hasattr(model, name)}
     sizes |= {"objective.negatives": objective.negatives} if objective.loss == "sampled" else {}
     reduce = ", ".join(f"{name} ({value:,})" for name, value in sizes.items())
     rest = "the last whole epoch is kept, and the same command goes on from it where there is more memory"
-    return f"memory ran out: reduce one of {reduce}; {rest if kept else 'no epoch was done yet'}"
+    return f"memory ran out: reduce one of {reduce}; {rest if has_epoch else 'no epoch was done yet'}"

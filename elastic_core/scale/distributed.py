@@ -51,36 +51,36 @@ class ProcessGroup(SingleProcess):
 
     # --- what is decided once ----------------------------------------------------------------------------------------
 
-    def run_on_first(self, do: Callable[..., T], *given: Any) -> T:
+    def run_on_first(self, do: Callable[..., T], *arguments: Any) -> T:
         """What rank 0 does, and nobody else: all have its result, or end with its refusal, which it says alone."""
-        told: list[Any] = [None, None]
+        message: list[Any] = [None, None]
         if self.rank == 0:
             try:
-                told[0] = do(*given)
+                message[0] = do(*arguments)
             except InputError as error:
                 with suppress(PeerEnded):
                     self._send_refusal([None, str(error)])
                 raise
-        self._send_refusal(told)
-        if told[1] is not None:
-            raise Elsewhere(told[1])
-        return told[0]
+        self._send_refusal(message)
+        if message[1] is not None:
+            raise Elsewhere(message[1])
+        return message[0]
 
     def run_on_each(self, do: Callable[[], T]) -> T:
         """What each does for itself; if one is refused all end, and the first of these says why."""
-        found: list[T] = []
+        results: list[T] = []
         refused: InputError | None = None
         try:
-            found.append(do())
+            results.append(do())
         except InputError as error:
             refused = error
-        said: list[str | None] = [None] * self.count
+        refusals: list[str | None] = [None] * self.count
         with _notice_ended():
-            dist.all_gather_object(said, None if refused is None else str(refused))
-        who = next((rank for rank, text in enumerate(said) if text is not None), None)
-        if who is None:
-            return found[0]
-        raise refused if refused is not None and who == self.rank else Elsewhere(said[who])
+            dist.all_gather_object(refusals, None if refused is None else str(refused))
+        first_refusing = next((rank for rank, text in enumerate(refusals) if text is not None), None)
+        if first_refusing is None:
+            return results[0]
+        raise refused if refused is not None and first_refusing == self.rank else Elsewhere(refusals[first_refusing])
 
     def run_alike(self, do: Callable[[], T]) -> T:
         """What follows from the same numbers everywhere, refusals included: rank 0 says them."""
@@ -136,9 +136,9 @@ class ProcessGroup(SingleProcess):
             dist.all_reduce(x, how)
         return x
 
-    def _send_refusal(self, told: list[Any]) -> None:
+    def _send_refusal(self, message: list[Any]) -> None:
         with _notice_ended():
-            dist.broadcast_object_list(told, 0, device=torch.device("cpu"))
+            dist.broadcast_object_list(message, 0, device=torch.device("cpu"))
 
 
 @contextmanager

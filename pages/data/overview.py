@@ -58,7 +58,7 @@ def show_overview() -> str | None:
 def _show_facts(card: Card, words: Words) -> None:
     with page_elements.place_in_row("top"):
         for label, value, help in (
-            ("People", f"{card.people:,}", ""),
+            ("People", f"{card.n_users:,}", ""),
             (words.many.capitalize(), f"{card.items:,}", ""),
             ("Events", _in_millions(card.events), f"An event: one person {words.did} one {words.one}"),
             ("Density", f"{card.density:.2%}", f"How many of all pairs of a person and {words.a} are events"),

@@ -184,7 +184,7 @@ def _offer_to_keep(outcome: FileOutcome, digest: str) -> None:
     ties = outcome.dataset.ties  # said beside their rule
     _show_notes([note for note in outcome.dataset.notes if ties is None or note != ties.note])
     page_elements.show_heading("4. Keep it")
-    label = st.text_input("Name", outcome.shown.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
+    label = st.text_input("Name", outcome.label.split(".")[0], max_chars=40, key=f"dat_name_{digest[:8]}", width=320)
     place_button(
         "Keep these data", "dat_keep", _store_upload, outcome, label, icon="save", type="primary",
         help="In the project’s folder on this machine; git ignores it.",

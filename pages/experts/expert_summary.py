@@ -79,7 +79,7 @@ def show_summary(of: Subject, expert: int, user: int) -> list[str]:
 def _show_meaning(of: Subject, expert: int) -> list[str]:
     """Show its one name, which every screen uses, with the evidence that chose it; return the other evidence."""
     label, alone, told = overview.label_expert(of.survey, expert), cached.alone(of, expert), []
-    if of.survey.met is not None:  # a made-up world, in which the truth is known
+    if of.survey.interest_counts is not None:  # a made-up world, in which the truth is known
         row = cached.expert_table(of).iloc[expert]
         told = ["**True interest.** It has none, because it reads nothing."]
         if row["interest"]:

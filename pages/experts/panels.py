@@ -172,7 +172,7 @@ def _show_items(of: Subject, expert: int) -> list[str]:
         st.markdown("##### Alone")
         _show_pushed_items(found, "direct", many, TEXT("ALONE"), TEXT("ALONE_NOT"))
     with measured:
-        st.markdown(f"##### Measured, {found.people} people")
+        st.markdown(f"##### Measured, {found.n_users} people")
         _show_pushed_items(found, "measured", many, TEXT("MEASURED", many=many), TEXT("NOTHING_TO_REMOVE"))
     if "measured" not in found.table:
         return []

@@ -119,7 +119,7 @@ def _show_search_as_printed(scene: Scene, context: page_context.Context, own: bo
         printed_search = checks.search_as_printed(scene.lesson.keys, scene.lesson.k, checks.chance_queries(scene.lesson))
     population = "people" if own else "random queries"
     st.markdown(
-        f"- {scene.whose} keeps **{printed_search.kept} of {printed_search.k}** experts if the search is done as printed. On "
+        f"- {scene.whose} keeps **{printed_search.overlap} of {printed_search.k}** experts if the search is done as printed. On "
         f"average over {printed_search.queries:,} {population}, **{printed_search.shared:.1f}** stay.\n- As printed, "
         f"**{printed_search.used_printed}** experts come first for somebody; as meant, **{printed_search.used}** do.\n- With "
         f"somebody else’s q₂, {printed_search.deaf:,} of {printed_search.queries:,} keep all their experts. "

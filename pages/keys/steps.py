@@ -108,11 +108,11 @@ def step_texts(scene: Scene) -> dict[str, str]:
 
 
 def _vote_table(election: VoteTally) -> pd.DataFrame:
-    return votes.vote_table(election.found, election.newest).merge(election.events, on="event")
+    return votes.vote_table(election.retrieved, election.newest).merge(election.events, on="event")
 
 
 def _describe_votes(election: VoteTally) -> str:
-    cast, k = _vote_table(election), election.found.experts.shape[1]
+    cast, k = _vote_table(election), election.retrieved.experts.shape[1]
     m = len(cast) // len(election.events)
     own = cast[cast["event"] == election.event]
     split = ", ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own.itertuples())
@@ -123,7 +123,7 @@ def _describe_votes(election: VoteTally) -> str:
 
 def show_votes(election: VoteTally) -> None:
     """Many events ask, the most wanted experts win: who voted for whom."""
-    named, sums, cast = election.words, votes.vote_sums(election.found), _vote_table(election)
+    named, sums, cast = election.words, votes.vote_sums(election.retrieved), _vote_table(election)
     k = len(sums) - 1
     listed = ", ".join(f"expert {row.expert} {row.votes:.0%}" for row in sums.head(k).itertuples())
     drawn = votes.vote_marks(cast).merge(election.events, on="event", how="left")

@@ -207,8 +207,8 @@ def show_agreement() -> None:
     if found is not None:
         often = "Often, not always" if found.owners >= 3 * found.chance else "Rarely"
         truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else often
-        held, by_chance = (round(share * found.people) for share in (found.owners, found.chance))
-        agree.markdown(TEXT("truth", truly=truly, people=found.people, owners=held, chance=by_chance))
+        held, by_chance = (round(share * found.n_users) for share in (found.owners, found.chance))
+        agree.markdown(TEXT("truth", truly=truly, people=found.n_users, owners=held, chance=by_chance))
 
 
 def show_links() -> None:

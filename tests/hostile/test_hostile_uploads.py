@@ -40,9 +40,9 @@ def test_accepted_with_the_oddity_reported(case: Case, tmp_path: Path) -> None:
     assert case.said in " | ".join([*reported, *(f"{faults.counted} {line}: {what}" for line, what in faults.first)])
     assert faults.count == case.left_out
     assert (found.dataset.histories.n_users, found.dataset.catalog.n_items) == (6, 7) or "no-header" in case.id
-    for text in (found.shown, *reported, *(found.dataset.catalog.titles if found.dataset.catalog.titles is not None else [])):
+    for text in (found.label, *reported, *(found.dataset.catalog.titles if found.dataset.catalog.titles is not None else [])):
         assert not UNPRINTABLE & set(text) and len(text) < 500
-    assert len(found.shown) <= 80 and not set("/\\") & set(found.shown)
+    assert len(found.label) <= 80 and not set("/\\") & set(found.label)
     shelf = UploadStore(tmp_path / "uploads")
     kept = shelf.keep(found)
     again = load(kept.config)

@@ -87,11 +87,11 @@ def make_items(purchases: pd.DataFrame) -> pd.DataFrame:
 def make_events(purchases: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """One row an event, in the order of households, times and items: household uint16, time int32 (seconds), item uint16."""
     number = pd.Series(np.arange(1, len(items) + 1), index=items["product_type"])
-    kept = purchases[purchases["product_type"].isin(number.index)]
+    rows = purchases[purchases["product_type"].isin(number.index)]
     # A basket has one time: that of its first purchase. Baskets of one household at the same second are one.
-    time = kept.groupby("basket_id")["transaction_timestamp"].transform("min").astype("datetime64[s]").astype(np.int64)
-    items_bought = number[kept["product_type"]].to_numpy()
-    events = pd.DataFrame({"household": kept["household_id"], "time": time, "item": items_bought}).drop_duplicates()
+    time = rows.groupby("basket_id")["transaction_timestamp"].transform("min").astype("datetime64[s]").astype(np.int64)
+    items_bought = number[rows["product_type"]].to_numpy()
+    events = pd.DataFrame({"household": rows["household_id"], "time": time, "item": items_bought}).drop_duplicates()
     households = np.sort(events["household"].unique())
     renumbered = pd.Series(np.random.default_rng(0).permutation(len(households)) + 1, index=households)
     events["household"] = renumbered[events["household"]].to_numpy()

@@ -36,7 +36,7 @@ class Card(NamedTuple):
 
     label: str
     k_core: int
-    people: int
+    n_users: int
     items: int
     events: int
     span: str  # days, where the file has times
@@ -54,7 +54,7 @@ class Card(NamedTuple):
     @property
     def density(self) -> float:
         """Share of all (person, item) pairs that an event could have, if none repeated."""
-        return self.events / (self.people * self.items)
+        return self.events / (self.n_users * self.items)
 
 
 def make_card(data: Dataset, k_core: int) -> Card:
@@ -62,7 +62,7 @@ def make_card(data: Dataset, k_core: int) -> Card:
     return Card(
         label=data.label,
         k_core=k_core,
-        people=data.histories.n_users,
+        n_users=data.histories.n_users,
         items=data.catalog.n_items,
         events=int(lengths.sum()),
         span=" to ".join(_date_range(np.array([times.min(), times.max()]))) if data.has_times else "order only",
@@ -95,10 +95,10 @@ def _exactness_text(data: Dataset) -> str:
     return "Your own file, as you sent it, without the rows that could not be read."
 
 
-def at_hand_choices(kept: Mapping[str, DataConfig], current: DataConfig | None = None) -> dict[str, DataConfig]:
+def at_hand_choices(uploads: Mapping[str, DataConfig], current: DataConfig | None = None) -> dict[str, DataConfig]:
     """Every dataset that can be shown without downloading, by label; the chosen run's own first."""
     choices = {SOURCES[name].label: DataConfig(source=name) for name in SOURCES if at_hand(name)}
-    choices |= {GROCERIES_LABEL: DataConfig(source=GROCERIES), PLANTED_LABEL: DataConfig(source=PLANTED), **kept}
+    choices |= {GROCERIES_LABEL: DataConfig(source=GROCERIES), PLANTED_LABEL: DataConfig(source=PLANTED), **uploads}
     if current is None:
         return choices
     first = next((label for label, config in choices.items() if config == current), "The chosen run's data")
@@ -112,7 +112,7 @@ def unavailable_data() -> pd.DataFrame:
 
 
 def overview_table(cards: list[Card]) -> pd.DataFrame:
-    rows = [(c.label, c.people, c.items, c.events, c.density, c.mean, c.median, c.longest, c.span) for c in cards]
+    rows = [(c.label, c.n_users, c.items, c.events, c.density, c.mean, c.median, c.longest, c.span) for c in cards]
     names = ["data", "people", "items", "events", "density", "mean length", "median length", "longest", "time span"]
     return pd.DataFrame(rows, columns=names)
 

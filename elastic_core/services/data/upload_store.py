@@ -59,7 +59,7 @@ ben,b2,2024-03-04T21:00:00,Another Book,Science
 class FileOutcome(NamedTuple):
     """What a file becomes. `steps`: how many events, people and items each rule leaves, and why."""
 
-    shown: str
+    label: str
     table: Table
     dataset: Dataset
     k_core: int
@@ -104,10 +104,10 @@ def check_upload(sheet: RawTable, mapping: dict[str, str], dates: Dates = "", ti
     return dataclasses.replace(table, items=titles_of(titles, "", notes, LIMITS), notes=(*table.notes, *notes))
 
 
-def preprocess_upload(shown: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcome:
+def preprocess_upload(label: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcome:
     """Repeats out, k-core, split. Raises InputError if too little is left to learn from."""
     data = hold_out_baskets(
-        preprocess(table, name="upload", label=shown, licence=LICENCE_OWN, k_core=k_core, ties=ties), "", ties
+        preprocess(table, name="upload", label=label, licence=LICENCE_OWN, k_core=k_core, ties=ties), "", ties
     )
     data = dataclasses.replace(data, notes=(*data.notes, *size_notes(data)))
     events = table.events
@@ -123,7 +123,7 @@ def preprocess_upload(shown: str, table: Table, k_core: int, ties: Rule = "") ->
         ),
     ]  # fmt: skip
     steps = pd.DataFrame(rows, columns=["step", "events", "people", "items", "why"])
-    return FileOutcome(shown, table, data, k_core, ties, steps.astype({"people": "Int64", "items": "Int64"}))
+    return FileOutcome(label, table, data, k_core, ties, steps.astype({"people": "Int64", "items": "Int64"}))
 
 
 def _count_events(events: pd.DataFrame) -> tuple[int, int, int]:
@@ -198,7 +198,7 @@ class UploadStore:
         columns = {"user": "user", "item": "item", "time": "time" if outcome.dataset.has_times else ""}
         source, ties = str(_relative_place(self.folder / data_id / DATA)), outcome.ties
         config = DataConfig(source=source, k_core=outcome.k_core, columns=columns, ties=ties)
-        return self._put(data_id, "file", label or outcome.shown, config, facts, text)
+        return self._put(data_id, "file", label or outcome.label, config, facts, text)
 
     def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> StoredData:
         """Stores the recipe of a planted world. Raises InputError if it cannot be drawn."""
@@ -253,8 +253,8 @@ def _count_facts(data: Dataset) -> dict[str, Any]:
 
 def _relative_place(path: Path) -> Path:
     """As the run's configuration names it: below the working folder without its own address, so that it can move."""
-    whole = path.resolve()
-    return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
+    absolute = path.resolve()
+    return absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute
 
 
 def _csv_text(table: Table) -> str:

@@ -144,10 +144,10 @@ def text(rows: Sequence[MeaningRow]) -> str:
 def find_verdicts(data_sets: Sequence[DataSet], rows: dict[str, MeaningRow]) -> list[Verdict]:
     """One finding a system that was measured; its trainings are asked together."""
     measured = [
-        (group, f"{system_label(system)} on {group.title}", found)
+        (group, f"{system_label(system)} on {group.title}", measured_rows)
         for group in data_sets
         for system, runs in group.systems.items()
-        if not is_variant(system) and (found := [rows[run.name] for run in runs if run.name in rows])
+        if not is_variant(system) and (measured_rows := [rows[run.name] for run in runs if run.name in rows])
     ]
     planted = [each for each in measured if not math.isnan(each[2][0].trained)]
     nobody = "No run has been measured yet."
@@ -174,13 +174,13 @@ def _recovery_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Fin
         [[getattr(row, column) for column in COLUMNS] for row in rows]
     )  # [trainings, the model and the broken ones]
     mine, *broken = scores.mean(0)
-    ahead = (scores[:, 0] - scores[:, 1:].max(1)).tolist()
+    margins = (scores[:, 0] - scores[:, 1:].max(1)).tolist()
     n, nulls_text = (
         rows[0].events,
         ", ".join(f"{name} {value:.3f}" for name, value in zip((*NULLS, UNTRAINED), broken, strict=True)),
     )
     start = f"an event’s expert tells its interest with {mine:.3f} of 1 (AMI, {n:,} events). Broken models: {nulls_text}"
-    return _make_finding(start, "beyond the best of these", ahead, 0.0, 0.0, group, where, rows, n)
+    return _make_finding(start, "beyond the best of these", margins, 0.0, 0.0, group, where, rows, n)
 
 
 def _metric_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
@@ -194,14 +194,14 @@ def _metric_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Findi
         f"(popularity {mean['length_popularity']:.2f}){genres}"
     )
     over_people = 1.96 / math.sqrt(rows[0].users)  # a difference of two shares has a standard deviation of 1 at most
-    ahead = [row.quarter - row.quarter_stranger for row in rows]
-    return _make_finding(start, "beyond the stranger", ahead, over_people, NONE, group, where, rows, rows[0].users)
+    margins = [row.quarter - row.quarter_stranger for row in rows]
+    return _make_finding(start, "beyond the stranger", margins, over_people, NONE, group, where, rows, rows[0].users)
 
 
 def _make_finding(
     start: str,
     beyond: str,
-    ahead: list[float],
+    margins: list[float],
     wide: float,
     small: float,
     group: DataSet,
@@ -210,14 +210,14 @@ def _make_finding(
     n: int,
 ) -> Finding:
     """Over trainings by Student's t, and `wide` more for people. Surely below `small` is none; one training claims nothing."""
-    mean, runs = statistics.fmean(ahead), tuple(row.run for row in rows)
-    if len(ahead) < 2:
+    mean, runs = statistics.fmean(margins), tuple(row.run for row in rows)
+    if len(margins) < 2:
         once = true_minus(f"{where}: {start}: {mean:+.3f} {beyond}; {TRAINED_ONCE}.")
         return Finding("not known", once, TRAINED_ONCE, group.key, where, runs=runs, difference=mean, n=n)
-    half = half_width_of_mean(ahead) + wide
+    half = half_width_of_mean(margins) + wide
     low, high = mean - half, mean + half
     answer: Answer = "yes" if low > 0 else "no" if high < small else "not known"
-    numbers = f"{mean:+.3f} {beyond} (95% {low:+.3f} to {high:+.3f}, {len(ahead)} trainings)"
+    numbers = f"{mean:+.3f} {beyond} (95% {low:+.3f} to {high:+.3f}, {len(margins)} trainings)"
     why = TOO_CLOSE if answer == "not known" else ""
     return Finding(
         answer, true_minus(f"{where}: {start}: {numbers}."), why, group.key, where, runs=runs, difference=mean, low=low,

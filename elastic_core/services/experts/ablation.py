@@ -103,9 +103,9 @@ def rank_edited(of: EvaluationContext, users: np.ndarray, make: Make | None = No
     return pd.DataFrame(np.concatenate(tops), users).assign(rank=ranks.places, ndcg=expected_metrics(ranks)[METRIC])
 
 
-def top_ten(people: pd.DataFrame) -> np.ndarray:
+def top_ten(ranks: pd.DataFrame) -> np.ndarray:
     """Return the likeliest items of people ranked by `rank_edited`, int64 [U, 10]."""
-    return people.drop(columns=["rank", "ndcg"]).to_numpy()
+    return ranks.drop(columns=["rank", "ndcg"]).to_numpy()
 
 
 def compare_ranks(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
@@ -143,18 +143,18 @@ def interval_of_change(differences: np.ndarray) -> tuple[float, float]:
     return interval_over_users(differences) if len(differences) > 1 else (float("nan"), float("nan"))
 
 
-def effect_row(change: str, people: pd.DataFrame) -> dict[Hashable, Any]:
+def effect_row(change: str, ranks: pd.DataFrame) -> dict[Hashable, Any]:
     """Sum up what a change did to people, as `compare_ranks` has it: n, median ranks, d rank (median, mean), NDCG@10 before and
     after, its d with interval and p, and how many of the ten suggestions are others (mean)."""
-    d_rank, d_ndcg = people["rank_after"] - people["rank"], people["ndcg_after"] - people["ndcg"]
+    d_rank, d_ndcg = ranks["rank_after"] - ranks["rank"], ranks["ndcg_after"] - ranks["ndcg"]
     low, high = interval_of_change(d_ndcg.to_numpy())
     return {
-        "change": change, "n": len(people),
-        "rank_before": people["rank"].median(), "rank_after": people["rank_after"].median(),
+        "change": change, "n": len(ranks),
+        "rank_before": ranks["rank"].median(), "rank_after": ranks["rank_after"].median(),
         "d_rank_median": d_rank.median(), "d_rank_mean": d_rank.mean(),
-        "ndcg_before": people["ndcg"].mean(), "ndcg_after": people["ndcg_after"].mean(),
-        "d_ndcg": d_ndcg.mean(), "low": low, "high": high, "p": sign_flip_test(d_ndcg.to_numpy()) if len(people) else np.nan,
-        "replaced": people["replaced"].mean(),
+        "ndcg_before": ranks["ndcg"].mean(), "ndcg_after": ranks["ndcg_after"].mean(),
+        "d_ndcg": d_ndcg.mean(), "low": low, "high": high, "p": sign_flip_test(d_ndcg.to_numpy()) if len(ranks) else np.nan,
+        "replaced": ranks["replaced"].mean(),
     }  # fmt: skip
 
 
@@ -189,9 +189,9 @@ def measure_effects(of: EvaluationContext, expert: int, other: int) -> pd.DataFr
     same people's, without others about as busy (each from its own people), with `other` in its place, with others as busy as that
     one in its place."""
     traffic, users = of.traffic, retrieving_users(of.traffic, expert)
-    before, (people, k) = rank_edited(of, users), traffic.experts.shape
+    before, (n_users, k) = rank_edited(of, users), traffic.experts.shape
     rows = [effect_row(f"without expert {expert}", remove_expert(of, expert, before))]
-    another = np.zeros(people, np.int64)  # the yardstick: which rank besides, for each of the same people
+    another = np.zeros(n_users, np.int64)  # the yardstick: which rank besides, for each of the same people
     another[users] = (ranks_of(traffic, expert, users) + np.random.default_rng(expert).integers(1, k, len(users))) % k
     after = rank_edited(of, users, lambda some: drop_rank(another[some]))
     rows.append(effect_row("without another of their experts, drawn at random", compare_ranks(before, after)))
@@ -220,15 +220,15 @@ def draw_used_expert(traffic: RoutedUsers, expert: int, seed: int = 0, apart: bo
 def remove_each(of: EvaluationContext, tell: Callable[[float], None] = lambda share: None) -> pd.DataFrame:
     """Measure the effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
     d_rank_median, d_ndcg, low, high. Equals `remove_expert` one by one. `tell` hears the share that is done."""
-    people, k = of.traffic.experts.shape
-    before, moved = rank_edited(of, np.arange(people)), []
+    n_users, k = of.traffic.experts.shape
+    before, moved = rank_edited(of, np.arange(n_users)), []
     for at in range(k):
         tell((at + 1) / (k + 1))
-        after = rank_edited(of, np.arange(people), lambda some, at=at: drop_rank(np.full(len(some), at)))  # type: ignore[misc]
+        after = rank_edited(of, np.arange(n_users), lambda some, at=at: drop_rank(np.full(len(some), at)))  # type: ignore[misc]
         moved.append((after - before)[["rank", "ndcg"]].assign(expert=of.traffic.experts[:, at]))
     rows = [
-        (expert, len(people), people["rank"].median(), people["ndcg"].mean(), *interval_of_change(people["ndcg"].to_numpy()))
-        for expert, people in pd.concat(moved).sort_index(kind="stable").groupby("expert")
+        (expert, len(changes), changes["rank"].median(), changes["ndcg"].mean(), *interval_of_change(changes["ndcg"].to_numpy()))
+        for expert, changes in pd.concat(moved).sort_index(kind="stable").groupby("expert")
     ]
     return pd.DataFrame(rows, columns=["expert", "n", "d_rank_median", "d_ndcg", "low", "high"])
 

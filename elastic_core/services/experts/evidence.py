@@ -79,11 +79,11 @@ class Evidence:
         return self._labels[expert]
 
     def _label(self, expert: int) -> Label:
-        found = self.of(expert)
-        if found.empty:
+        lifts = self.of(expert)
+        if lifts.empty:
             return Label((), math.nan, math.nan, math.nan, int((self.experts == expert).sum()))
-        best = found.iloc[0]
-        names = tuple(found["genre"][found["low"] > 1][:2]) or (best["genre"],)
+        best = lifts.iloc[0]
+        names = tuple(lifts["genre"][lifts["low"] > 1][:2]) or (best["genre"],)
         return Label(names, float(best["lift"]), float(best["low"]), float(best["high"]), int(best["n"]))
 
     def labelled(self) -> int:

@@ -66,12 +66,12 @@ def _most_read_items(of: EvaluationContext, ranked: pd.DataFrame) -> list[pd.Ser
     """Return, of each history, the items (index) that the expert gives most weight (first layer, mean over heads), and how much;
     one met twice counts together. Where it gives none, the most recent."""
     batch = batch_of(of.model, of.dataset, ranked["user"].to_numpy())
-    taken, read = as_tracing_model(of.model).trace_reading(batch).slot_weights.numpy() if of.model.traces else None, []
+    slot_weights, read = as_tracing_model(of.model).trace_reading(batch).slot_weights.numpy() if of.model.traces else None, []
     for row, (items, rank) in enumerate(zip(batch.items.numpy(), ranked["rank"], strict=True)):
         real = items > 0
-        if taken is None or not rank:
+        if slot_weights is None or not rank:
             read.append(pd.Series(np.nan, items[real][::-1][:ITEMS]))
         else:
-            weights = taken[row, rank - 1] / max(float(taken[row, rank - 1].sum()), 1e-9)
+            weights = slot_weights[row, rank - 1] / max(float(slot_weights[row, rank - 1].sum()), 1e-9)
             read.append(pd.Series(weights[real]).groupby(items[real]).sum().nlargest(ITEMS))
     return read

@@ -38,7 +38,7 @@ class PushedItems(NamedTuple):
     people)."""
 
     table: pd.DataFrame
-    people: int
+    n_users: int
     agreement: float = np.nan  # Spearman's correlation of direct and measured over all items; NaN if one is missing
     control: float = np.nan  # the same with the direct scores of other experts, mean …
     control_high: float = np.nan  # … and 97.5% quantile
@@ -46,30 +46,30 @@ class PushedItems(NamedTuple):
 
 def measure_pushes(of: EvaluationContext, expert: int) -> PushedItems:
     """Find both answers and how far they agree."""
-    people, used = len(retrieving_users(of.traffic, expert)), np.setdiff1d(np.flatnonzero(of.traffic.load), expert)
+    n_users, used = len(retrieving_users(of.traffic, expert)), np.setdiff1d(np.flatnonzero(of.traffic.load), expert)
     drawn = used[sample_indices(len(used), CONTROLS, seed=expert)]
     items = np.arange(1, of.model.n_items + 1)
     table = pd.DataFrame({"item": items, "title": of.dataset.catalog.titles_of(items)})
     direct = _direct_scores(of, expert, np.append(drawn, expert))
     if direct is not None:
         table["direct"] = direct[-1].astype(float)
-    if people and of.traffic.experts.shape[1] > 1:
+    if n_users and of.traffic.experts.shape[1] > 1:
         table = table.join(_measure_by_removal(of, expert))
     if direct is None or "measured" not in table:
-        return PushedItems(table, people)
+        return PushedItems(table, n_users)
     *others, own = pd.DataFrame(direct.T).assign(measured=table["measured"]).corr("spearman")["measured"].tolist()[:-1]
     control = pd.Series(others, dtype=float)
-    return PushedItems(table, people, own, float(control.mean()), float(control.quantile(0.975)))
+    return PushedItems(table, n_users, own, float(control.mean()), float(control.quantile(0.975)))
 
 
 def most_pushed(table: pd.DataFrame, by: str, top: int = 8) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the items of `PushedItems.table` that are pushed up most and down most, `by` "direct" or "measured" (then near the
     top); none where that is not known."""
-    column, even = ("times", 1) if by == "measured" else ("direct", 0)
+    column, neutral = ("times", 1) if by == "measured" else ("direct", 0)
     if column not in table:
         return table[:0], table[:0]
     ordered = table.sort_values(column, ascending=False, kind="stable")
-    return ordered[ordered[column] > even].head(top), ordered[ordered[column] < even].iloc[::-1].head(top)
+    return ordered[ordered[column] > neutral].head(top), ordered[ordered[column] < neutral].iloc[::-1].head(top)
 
 
 # --- direct ----------------------------------------------------------------------------------------------------------
@@ -148,8 +148,8 @@ def preferred_genre(of: EvaluationContext, expert: int) -> tuple[str, float, flo
     pair = np.stack([chances[-1], chances[:-1].mean(0)])
 
     def prefers(table: np.ndarray) -> np.ndarray:
-        mine, even = pair @ table
-        return np.where(even > RAREST, mine / np.maximum(even, RAREST), 0)
+        mine, expected = pair @ table
+        return np.where(expected > RAREST, mine / np.maximum(expected, RAREST), 0)
 
     times = prefers(holds[1:])
     shuffled = [prefers(holds[1:][rng.permutation(len(holds) - 1)]).max() for _ in range(SHUFFLES)]

@@ -63,8 +63,8 @@ def expert_genres(of: EvaluationContext, survey: overview.Survey | None = None) 
         named[tops.index] = [genres.index(name) for name in tops["genre"]]
         return named
     shares = own[:, 1:].exp().numpy() @ table[1:]
-    even = shares.mean(0)
-    return np.where(even > LEAST, shares / np.maximum(even, LEAST), 0).argmax(1)
+    mean_shares = shares.mean(0)
+    return np.where(mean_shares > LEAST, shares / np.maximum(mean_shares, LEAST), 0).argmax(1)
 
 
 # --- everybody's knobs ----------------------------------------------------------------------------------------------------
@@ -149,10 +149,10 @@ def _measure_changes(
     }
 
 
-def _genre_share(of: EvaluationContext, people: pd.DataFrame, genre: np.ndarray) -> np.ndarray:
+def _genre_share(of: EvaluationContext, ranks: pd.DataFrame, genre: np.ndarray) -> np.ndarray:
     """Which part of everybody's ten has their genre, float [U]."""
     holds = trait_table(of.dataset.catalog)[1]
-    return np.asarray(holds[ablation.top_ten(people), genre[:, None]].mean(1))
+    return np.asarray(holds[ablation.top_ten(ranks), genre[:, None]].mean(1))
 
 
 def _mean_changes(changes: Sequence[dict[str, list[np.ndarray]]]) -> pd.DataFrame:
@@ -174,10 +174,10 @@ def knob_table(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
     means = means.assign(gap=means["own"] - means["other"], beyond=means["own"] - means["instead"])
     rows = []
     for knob in runs[0].index.unique("knob"):
-        people = means[means.index.get_level_values("knob") == knob]
-        row = {"knob": knob, "people": len(people)}
+        knob_means = means[means.index.get_level_values("knob") == knob]
+        row = {"knob": knob, "people": len(knob_means)}
         for name in MEASURED:
-            values = people[name].dropna()
+            values = knob_means[name].dropna()
             row[f"d_{name}"] = values.mean()
             row[f"{name}_low"], row[f"{name}_high"] = ablation.interval_of_change(values.to_numpy())
         rows.append(row)

@@ -37,7 +37,7 @@ class Survey:
     votes: np.ndarray | None  # float32 [U, K] every expert's score where events vote; None where it is the sum of its halves
     of_people: Evidence  # genres and decades in what is read of those who retrieve an expert, against everybody's
     of_reading: Evidence | None  # the same in what an expert reads, against its people's histories read evenly; if it says
-    met: pd.DataFrame | None  # [K, interests] on a planted world: events an expert reads most, by their true interest
+    interest_counts: pd.DataFrame | None  # [K, interests] on a planted world: events an expert reads most, by their true interest
 
     @property
     def people(self) -> int:
@@ -107,74 +107,74 @@ def survey_experts(of: EvaluationContext) -> Survey:
     genres, holds = trait_table(dataset.catalog)
     k, size, truth = traffic.experts.shape[1], len(traffic.load), dataset.truth if model.traces else None
     halves, bars, shares, reads, votes = [], [], [], [], []
-    met = np.zeros((size, len(truth.interests)), np.int64) if truth else None
+    interest_counts = np.zeros((size, len(truth.interests)), np.int64) if truth else None
     for users, batch in read_batches(model, dataset, np.arange(dataset.histories.n_users)):
-        found, most = as_retrieving_model(model).retrieve(batch), min(k + 1, size)
-        halves.append(found.halves.float().numpy())
-        bars.append(found.all_scores.topk(most).values[:, [k - 1, most - 1]].float().numpy())
-        if found.ballots is not None:
-            votes.append(found.all_scores.float().numpy())
+        retrieved, most = as_retrieving_model(model).retrieve(batch), min(k + 1, size)
+        halves.append(retrieved.halves.float().numpy())
+        bars.append(retrieved.all_scores.topk(most).values[:, [k - 1, most - 1]].float().numpy())
+        if retrieved.ballots is not None:
+            votes.append(retrieved.all_scores.float().numpy())
         shares.append(mean_shares(batch.items.numpy(), holds))
         if model.traces:
-            weights = as_tracing_model(model).slot_weights(batch, found)
-            even = weights / weights.sum(2, keepdim=True).clamp_min(1e-9)
-            reads.append((even @ torch.from_numpy(holds)[batch.items]).numpy())
-        if met is not None:
+            weights = as_tracing_model(model).slot_weights(batch, retrieved)
+            read_shares = weights / weights.sum(2, keepdim=True).clamp_min(1e-9)
+            reads.append((read_shares @ torch.from_numpy(holds)[batch.items]).numpy())
+        if interest_counts is not None:
             interest = event_truth(dataset, users, dataset.split_ends("test")[users], batch.items.shape[1])
-            readers, known = found.experts.gather(1, weights.argmax(1))[batch.real].numpy(), interest != NOISE
-            np.add.at(met, (readers[known], interest[known]), 1)  # each event to the expert that reads it most
+            readers, known = retrieved.experts.gather(1, weights.argmax(1))[batch.real].numpy(), interest != NOISE
+            np.add.at(interest_counts, (readers[known], interest[known]), 1)  # each event to the expert that reads it most
     known_of = np.concatenate(shares)
     return Survey(
         traffic, np.concatenate(halves), np.concatenate(bars), np.concatenate(votes) if votes else None,
         Evidence(genres, traffic.experts, known_of, known_of.mean(0)),
         Evidence(genres, traffic.experts, np.concatenate(reads), known_of) if reads else None,
-        pd.DataFrame(met, columns=truth.interests) if truth else None,
+        pd.DataFrame(interest_counts, columns=truth.interests) if truth else None,
     )  # fmt: skip
 
 
-def expert_table(found: Survey) -> pd.DataFrame:
+def expert_table(survey: Survey) -> pd.DataFrame:
     """Tell all experts: where, how busy, what for. Columns of things that the run or its data do not have are missing."""
-    traffic = found.traffic
-    frame = expert_grid(found.n_subkeys).assign(
+    traffic = survey.traffic
+    frame = expert_grid(survey.n_subkeys).assign(
         load=traffic.load,
-        status=found.status(),
+        status=survey.status(),
         traffic=traffic.traffic / max(traffic.traffic.sum(), 1e-12),
-        spread=found.spread(),
+        spread=survey.spread(),
     )
-    for name, evidence in (("people", found.of_people), ("reads", found.of_reading)):
-        if evidence is not None and found.genres:
+    for name, evidence in (("people", survey.of_people), ("reads", survey.of_reading)):
+        if evidence is not None and survey.genres:
             frame = frame.join(evidence.tops.add_prefix(f"{name}_"))
-    return frame if found.met is None else frame.join(match_interests(found.met))
+    return frame if survey.interest_counts is None else frame.join(match_interests(survey.interest_counts))
 
 
-def match_interests(met: pd.DataFrame) -> pd.DataFrame:
+def match_interests(counts: pd.DataFrame) -> pd.DataFrame:
     """Return per expert on a planted world: the true interest of most events it reads most, its share (purity), what labels drawn
     at random from all events would give, and the number of events."""
-    events, base = met.sum(axis=1), met.sum() / max(met.sum().sum(), 1)
+    events, base = counts.sum(axis=1), counts.sum() / max(counts.sum().sum(), 1)
     rng = np.random.default_rng(0)
     chance = [rng.multinomial(n, base, 200).max(1).mean() / n if n else np.nan for n in events]
     return pd.DataFrame({
-        "interest": met.idxmax(axis=1).where(events > 0, ""),
-        "purity": met.max(axis=1) / events.where(events > 0),
+        "interest": counts.idxmax(axis=1).where(events > 0, ""),
+        "purity": counts.max(axis=1) / events.where(events > 0),
         "purity_chance": chance,
         "events": events,
     })  # fmt: skip
 
 
-def expert_names(found: Survey, model: Recommender) -> dict[int, ExpertName]:
+def expert_names(survey: Survey, model: Recommender) -> dict[int, ExpertName]:
     """Return the one name of every expert that has one, by the evidence that says best what people on whom it was not chosen
     choose next (checkpoints/LOG.md): by what its slot holds where each expert suggests by itself, by what its people choose where
     a model mixes its experts. None for data without genres."""
-    if not found.genres:
+    if not survey.genres:
         return {}
-    by_slot = can_attribute(model) and found.of_reading is not None  # type: ignore[arg-type]
-    return name_experts(found.of_reading if by_slot else found.of_people)  # type: ignore[arg-type]
+    by_slot = can_attribute(model) and survey.of_reading is not None  # type: ignore[arg-type]
+    return name_experts(survey.of_reading if by_slot else survey.of_people)  # type: ignore[arg-type]
 
 
-def label_expert(found: Survey, expert: int) -> Label | None:
+def label_expert(survey: Survey, expert: int) -> Label | None:
     """Return the heuristic name of an expert with its evidence: the genres over-represented among its people. None without
     genres."""
-    return found.of_people.label(expert) if found.genres else None
+    return survey.of_people.label(expert) if survey.genres else None
 
 
 def hot_experts(traffic: RoutedUsers, user: int) -> pd.DataFrame:
@@ -184,9 +184,9 @@ def hot_experts(traffic: RoutedUsers, user: int) -> pd.DataFrame:
     (0 for those who do not retrieve it). `kind`: how busy against the random router (`status` within `band`).
     """
     experts, gates = traffic.experts[user], traffic.gates[user].astype(float)
-    people, load = len(traffic.experts), traffic.load[experts]
+    n_users, load = len(traffic.experts), traffic.load[experts]
     return pd.DataFrame({
-        "expert": experts, "rank": np.arange(1, len(experts) + 1), "gate": gates, "load": load, "share": load / people,
+        "expert": experts, "rank": np.arange(1, len(experts) + 1), "gate": gates, "load": load, "share": load / n_users,
         "load_rank": [int((traffic.load > own).sum()) + 1 for own in load],
-        "times": gates * people / traffic.traffic[experts], "kind": load_status(load, random_load_limits(traffic)),
+        "times": gates * n_users / traffic.traffic[experts], "kind": load_status(load, random_load_limits(traffic)),
     })  # fmt: skip

@@ -60,5 +60,5 @@ def line_loads(survey: Survey, expert: int) -> dict[str, float]:
     """Say what its row and its column do: loads summed over the line, and what an even share would be."""
     row, column = survey.place(expert)
     grid = survey.traffic.load.reshape(survey.n_subkeys, survey.n_subkeys)
-    even = survey.traffic.experts.size / survey.n_subkeys
-    return {"row": float(grid[row].sum()), "column": float(grid[:, column].sum()), "even": even}
+    even_share = survey.traffic.experts.size / survey.n_subkeys
+    return {"row": float(grid[row].sum()), "column": float(grid[:, column].sum()), "even": even_share}

@@ -170,5 +170,5 @@ def _effect_row(
             after.append(ablation.rank_edited(of, alike[at : at + STEP], lambda some: _turn_edit(factors[some])))
             done += len(after[-1])
             tell(done / len(users))
-    judged = pd.concat(after).loc[users] if after else before.loc[users]
-    return ablation.effect_row(name, ablation.compare_ranks(before.loc[users], judged))
+    ranks_after = pd.concat(after).loc[users] if after else before.loc[users]
+    return ablation.effect_row(name, ablation.compare_ranks(before.loc[users], ranks_after))

@@ -137,7 +137,7 @@ class PrintedSearch(NamedTuple):
 
     queries: int
     k: int
-    kept: int  # experts of the first query that the printed form finds too
+    overlap: int  # experts of the first query that the printed form finds too
     shared: float  # experts in common, of k, on average
     used: int  # different best experts as meant …
     used_printed: int  # … and as printed
@@ -155,7 +155,7 @@ def search_as_printed(keys: ProductKeys, k: int, queries: Tensor) -> PrintedSear
     return PrintedSearch(
         queries=len(queries),
         k=k,
-        kept=int(common[0]),
+        overlap=int(common[0]),
         shared=float(common.float().mean()),
         used=len(meant[:, 0].unique()),
         used_printed=len(printed[:, 0].unique()),

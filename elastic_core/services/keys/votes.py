@@ -27,7 +27,7 @@ def retrieve_by_vote(model: Recommender, dataset: Dataset, user: int) -> Retriev
 class VoteTally(NamedTuple):
     """All events that a model reads of a history, of which one is looked at, and the experts that their votes elect."""
 
-    found: Retrieved
+    retrieved: Retrieved
     events: pd.DataFrame  # newest first: event (its number in the history, from 1), title
     words: Words
     ago: int = 0  # how many events came after the one that is looked at

@@ -100,7 +100,7 @@ def find_reasons(model: Recommender, history: History, items: Sequence[int], edi
 class Agreement(NamedTuple):
     """Do shares of a suggestion say what taking the expert away does? Over people whose likeliest unmet item an expert owns."""
 
-    people: int
+    n_users: int
     owners: float  # part of them whose owner is the expert whose removal lowers the item most
     chance: float  # … if an expert were drawn from theirs
     correlation: float  # mean over people of the rank correlation, over their experts, of share and what removal takes

@@ -56,14 +56,14 @@ class EditedHistory(NamedTuple):
 def edit_user(dataset: Dataset, user: int, edits: Sequence[Edit], n_events: int | None = None) -> EditedHistory:
     """A person's history after edits. `n_events`: how much of it is read (`recommend.user_history`); added items stay."""
     history = user_history(dataset, user, n_events)
-    person = edit_items(dataset, user, edits, n_events)
-    return EditedHistory(history.edited(person) if edits else history, person.scales, person.numbers)
+    edited_user = edit_items(dataset, user, edits, n_events)
+    return EditedHistory(history.edited(edited_user) if edits else history, edited_user.scales, edited_user.numbers)
 
 
 def edit_items(dataset: Dataset, user: int, edits: Sequence[Edit], n_events: int | None = None) -> EditedPerson:
     """Which events of a person are left after edits, and which were added."""
-    person = apply_edits(dataset.histories.user_items(user)[: dataset.readable_lengths()[user]], edits)
-    return person if n_events is None else person.until(n_events)
+    edited_user = apply_edits(dataset.histories.user_items(user)[: dataset.readable_lengths()[user]], edits)
+    return edited_user if n_events is None else edited_user.until(n_events)
 
 
 @torch.inference_mode()
@@ -82,17 +82,17 @@ def score_edited(model: Recommender, edited: Sequence[EditedHistory]) -> np.ndar
     return scores
 
 
-def event_rows(dataset: Dataset, person: EditedPerson, last: int = 12, most: int = 36) -> pd.DataFrame:
+def event_rows(dataset: Dataset, edited_user: EditedPerson, last: int = 12, most: int = 36) -> pd.DataFrame:
     """The latest events, with those that were removed from among them: item, title, genres, number (as edits count events),
     index (in the edited history; -1: removed), state. More than `last` rows, up to `most`, where an edit farther back can be
     shown that way. Of somebody of whose own events none is left only the added ones."""
-    numbers = np.arange(1, len(person.events) + 1)
-    is_left = np.isin(numbers, person.numbers)
-    if not len(person.own):
+    numbers = np.arange(1, len(edited_user.events) + 1)
+    is_left = np.isin(numbers, edited_user.numbers)
+    if not len(edited_user.own):
         numbers, is_left = numbers[is_left], is_left[is_left]
-    state = np.select([~is_left, numbers > person.n_own], [REMOVED, ADDED], KEPT)
+    state = np.select([~is_left, numbers > edited_user.n_own], [REMOVED, ADDED], KEPT)
     edited = np.flatnonzero(state[-most:] != KEPT)
     if len(edited):
         last = max(last, min(most, len(state)) - int(edited[0]))
-    table = item_table(dataset.catalog, person.events[numbers - 1][-last:])
+    table = item_table(dataset.catalog, edited_user.events[numbers - 1][-last:])
     return table.assign(number=numbers[-last:], index=np.where(is_left, np.cumsum(is_left) - 1, -1)[-last:], state=state[-last:])

@@ -60,9 +60,9 @@ def item_words(dataset: Dataset) -> Words:
 
 def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
     """Items whose title has every word of `text`: item, title, events; the most frequent first."""
-    found = find_items_by_title(dataset.catalog, text)
-    counts = dataset.all_counts()[found]
-    table = pd.DataFrame({"item": found, "title": dataset.catalog.titles_of(found), "events": counts})
+    items = find_items_by_title(dataset.catalog, text)
+    counts = dataset.all_counts()[items]
+    table = pd.DataFrame({"item": items, "title": dataset.catalog.titles_of(items), "events": counts})
     return table.sort_values(["events", "item"], ascending=[False, True]).head(top).reset_index(drop=True)
 
 

@@ -56,12 +56,12 @@ class History:
         """The same person without one event."""
         return self.only(np.delete(np.arange(len(self.items)), index))
 
-    def edited(self, person: EditedPerson) -> "History":
+    def edited(self, edited_user: EditedPerson) -> "History":
         """The same person after edits. Nobody knows what comes next where none of their own events is left."""
-        if not len(person.own):
-            return History(person.items)
-        times = None if self.times is None or person.n_added else self.times[person.own]
-        return replace(self, items=person.items, times=times)
+        if not len(edited_user.own):
+            return History(edited_user.items)
+        times = None if self.times is None or edited_user.n_added else self.times[edited_user.own]
+        return replace(self, items=edited_user.items, times=times)
 
 
 def user_history(dataset: Dataset, user: int, n_events: int | None = None) -> History:

@@ -137,9 +137,9 @@ def _note_and_act(shared: sqlite3.Connection, code: str, act: Callable[[sqlite3.
         return act(shared)
 
 
-def _forget_classes(shared: sqlite3.Connection, which: str, *given: str | float) -> None:
+def _forget_classes(shared: sqlite3.Connection, which: str, *values: str | float) -> None:
     """Lets go of classes with all that was said in them."""
-    for (code,) in shared.execute(f"SELECT code FROM class WHERE {which}", given).fetchall():
+    for (code,) in shared.execute(f"SELECT code FROM class WHERE {which}", values).fetchall():
         for table in ("visitor", "bet", "released", "class"):
             shared.execute(f"DELETE FROM {table} WHERE code = ?", (code,))
 
@@ -156,8 +156,8 @@ def _hash_visitor(visitor: str) -> bytes:
     return hashlib.sha256(visitor.encode()).digest()[:8]
 
 
-def _fetch_count(shared: sqlite3.Connection, words: str, *given: str | int | bytes) -> int:
-    row: tuple[int] = shared.execute(words, given).fetchone()
+def _fetch_count(shared: sqlite3.Connection, words: str, *values: str | int | bytes) -> int:
+    row: tuple[int] = shared.execute(words, values).fetchone()
     return row[0]
 
 

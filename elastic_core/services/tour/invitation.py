@@ -42,7 +42,7 @@ def own_address() -> str | None:
 
 def qr_code(link: str, wide: int) -> str:
     """Return a link as an SVG of at most `wide` pixels: black on white in every theme, with the quiet edge that cameras need."""
-    made, out = segno.make(link, error="m", micro=False), io.BytesIO()
-    scale = max(wide // made.symbol_size()[0], 1)
-    made.save(out, kind="svg", scale=scale, light="#ffffff", xmldecl=False, svgns=True, svgclass=None, lineclass=None, nl=False)
+    code, out = segno.make(link, error="m", micro=False), io.BytesIO()
+    scale = max(wide // code.symbol_size()[0], 1)
+    code.save(out, kind="svg", scale=scale, light="#ffffff", xmldecl=False, svgns=True, svgclass=None, lineclass=None, nl=False)
     return out.getvalue().decode("utf-8")

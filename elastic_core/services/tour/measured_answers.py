@@ -149,12 +149,12 @@ def answer_swap(context: TourContext) -> Answer:
     everybody = ablation.EvaluationContext(context.model, context.dataset, context.traffic)
     before = ablation.rank_edited(everybody, ablation.retrieving_users(context.traffic, expert))
     row = ablation.effect_row("", ablation.swap_expert(everybody, expert, other, before))
-    sure = side_of_zero(row["low"], row["high"]) != ""
+    is_clear = side_of_zero(row["low"], row["high"]) != ""
     text = (
         f"Expert {other} took the place of expert {expert} for the {row['n']:.0f} people who use {expert} and not {other}. "
         f"NDCG@10 changes by {row['d_ndcg']:+.4f} (95% interval {row['low']:+.4f} to {row['high']:+.4f})."
     )
-    return Answer(0 if sure else 1, text)
+    return Answer(0 if is_clear else 1, text)
 
 
 def answer_seeds(context: TourContext) -> Answer:
@@ -184,11 +184,11 @@ def map_keeps(context: TourContext) -> Answer:
     """How many of an expert's nearest neighbours does the flat map keep? Counted as the map's own page counts them."""
     check_expert_count(context.model)
     values = as_retrieving_model(context.model).expert_values().numpy()
-    judged = min(len(values), trust.MOST)
-    count = trust.judged_neighbours(judged)
+    n_compared = min(len(values), trust.MOST)
+    count = trust.judged_neighbours(n_compared)
     share_kept = neighbours_kept(values, layouts.project_pca(values), count)
     sample_text = (
-        f"{judged:,} of {len(values):,} experts, drawn at random" if judged < len(values) else f"{len(values):,} experts"
+        f"{n_compared:,} of {len(values):,} experts, drawn at random" if n_compared < len(values) else f"{len(values):,} experts"
     )
     text = f"The map keeps {share_kept:.0%} of an expert’s {count} nearest neighbours (mean over {sample_text})."
     return Answer(0 if share_kept > 0.9 else 1 if share_kept > 0.5 else 2, text)

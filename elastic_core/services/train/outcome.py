@@ -122,15 +122,15 @@ def _use_text(run: Run, epochs: list[dict[str, Any]]) -> str:
     """The null of `used`: a router that picks k of K at random, for so many people."""
     test, model = run.last_event("test") or {}, run.config.model
     used = test.get("used", epochs[-1].get("used") if epochs else None)
-    n_subkeys, k, people = getattr(model, "n_subkeys", 0), getattr(model, "k", 0), test.get("users", 0)
-    if used is None or not n_subkeys or not people:
+    n_subkeys, k, n_users = getattr(model, "n_subkeys", 0), getattr(model, "k", 0), test.get("users", 0)
+    if used is None or not n_subkeys or not n_users:
         return ""
-    even = 1 - (1 - min(k / n_subkeys**2, 1)) ** people
-    if used >= ALIVE * even:
+    expected = 1 - (1 - min(k / n_subkeys**2, 1)) ** n_users
+    if used >= ALIVE * expected:
         return ""
     return (
-        f"Only {used:.0%} of the {n_subkeys**2:,} experts are used by anybody; by pure chance it would be {even:.0%}. Raise the "
-        "balance weight, or choose a smaller memory (√K)."
+        f"Only {used:.0%} of the {n_subkeys**2:,} experts are used by anybody; by pure chance it would be "
+        f"{expected:.0%}. Raise the balance weight, or choose a smaller memory (√K)."
     )
 
 

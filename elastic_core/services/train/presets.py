@@ -139,10 +139,12 @@ def changed_config(config: RunConfig, values: dict[str, Any]) -> RunConfig:
     """A copy with fields such as `model.n_subkeys` replaced. Raises InputError with one sentence if it cannot work."""
     named = config.replace_values({key: value for key, value in values.items() if key in RENAMES})
     lost = {path for path, _, value in config.differences(named) if value is None}  # settings that the newly named have not
-    made = named.replace_values({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
-    if models.model_class(made.model.name).objective and made.objective.name not in _possible_objectives(made.model):
-        objectives.check_objective(made.objective.name, _outline_model(made.model))  # says why not
-    return made
+    new_config = named.replace_values({key: value for key, value in values.items() if key not in lost and key not in RENAMES})
+    if models.model_class(new_config.model.name).objective and new_config.objective.name not in _possible_objectives(
+        new_config.model
+    ):
+        objectives.check_objective(new_config.objective.name, _outline_model(new_config.model))  # says why not
+    return new_config
 
 
 def config_differences(one: RunConfig, other: RunConfig) -> list[str]:

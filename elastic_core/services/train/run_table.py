@@ -62,11 +62,11 @@ def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -
     rate = (test or {}).get("protocols", {}).get("full-seen" if stay else "full", {}).get("HR@10")
     if test is None or rate is None:
         return None
-    n_users, sure = int(test.get("users", 0)), ""
+    n_users, interval = int(test.get("users", 0)), ""
     if n_users:
         low, high = wilson_interval(rate, n_users)
-        sure = f" (95% interval {low:.0%} to {high:.0%})"
-    return f"For {rate:.0%} of {n_users:,} people, the true next {words.one} is among the ten{sure}."
+        interval = f" (95% interval {low:.0%} to {high:.0%})"
+    return f"For {rate:.0%} of {n_users:,} people, the true next {words.one} is among the ten{interval}."
 
 
 def run_row(run: Run) -> dict[str, Any]:
