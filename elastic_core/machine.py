@@ -159,6 +159,16 @@ def keep_memory() -> bool:
     return bool(change(mmap_threshold, 2**30)) and bool(change(trim_threshold, 2**31 - 1))
 
 
+def release_memory() -> None:
+    """Give back to the system what this process has freed; nothing happens where there is no such call (not glibc).
+
+    Tensors of ever other sizes leave gaps on the heap: two minutes into a training on groceries it held 1.1 GB, 0.5 of them in
+    use, and after an hour 5.9 GB.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def describe_machine(device: torch.device) -> dict[str, Any]:
     """What every measured row carries: device, threads, load (of the machine, 0 where it does not tell), torch, commit, date."""
     return {

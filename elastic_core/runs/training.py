@@ -38,7 +38,7 @@ from elastic_core.core.train import (
 )
 from elastic_core.data.repeats import count_repeats, fitting_protocol
 from elastic_core.errors import InputError, out_of_memory, unless_memory, value_text
-from elastic_core.machine import CPU, choose_threads, code_commit, device_name, find_device, keep_threads
+from elastic_core.machine import CPU, choose_threads, code_commit, device_name, find_device, keep_threads, release_memory
 from elastic_core.memory.routing import route_users
 from elastic_core.recipes import settings_for
 from elastic_core.run_config import RunConfig
@@ -306,6 +306,7 @@ class RunRecorder(TrainingCallback):
             if self.config.train.snapshots:
                 self.run.save_snapshot(row["epoch"], traffic.load, model.expert_values())
         self.write_event({"event": "epoch"} | row)
+        release_memory()
 
     def on_best(self, model: Recommender, cut: bool) -> None:
         if cut:
