@@ -60,6 +60,7 @@ def run_command(
     store: Annotated[bool, typer.Option("--store", help="Score a test again whose ranks were not kept, and keep them.")] = False,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="With --store: what the log says of why.")] = REASON,
 ) -> None:
+    find_device(device)  # a device that is not there is refused before a run is looked for
     run, loaded = find_run(run_name), None
     chosen = parse_names(protocols, PROTOCOLS, "protocol")
     chosen.sort(key=lambda protocol: protocol != run.protocol)  # first the one that fits

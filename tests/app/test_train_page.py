@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from visits import visit
 
 from elastic_core import recipes
-from elastic_core.__main__ import main
+from elastic_core.commands import main
 from elastic_core.data import load
 from elastic_core.errors import InputError
 from elastic_core.jobs.job_kinds import Trainings
