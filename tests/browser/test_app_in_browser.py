@@ -154,8 +154,13 @@ def test_lines_follow_the_rows_to_their_new_ranks(visit: Any) -> None:
     visit.page.emulate_media(reduced_motion="no-preference")
     strip = visit.page.locator(".st-key-start_strip")
     visit.page.set_viewport_size({"width": 1366, "height": 625})
-    away = strip.locator('li:has(.node[data-kind="expert"]) .away').first
-    for act in (away.click, lambda: visit.press("Reset")):
+    card = strip.locator('li:has(.node[data-kind="expert"])').first
+
+    def take_away() -> None:
+        card.hover()  # its cross is there while the mouse is over the card
+        card.locator(".away").click()
+
+    for act in (take_away, lambda: visit.press("Reset")):
         act()
         visit.settled()
         visit.page.wait_for_timeout(1_200)  # the rows have moved
