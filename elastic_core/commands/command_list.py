@@ -32,7 +32,7 @@ COMMANDS = {name: what for group in GROUPS.values() for name, what in group.item
 
 def help_text() -> str:
     """All commands on one screen."""
-    lines = ["Usage: elastic COMMAND [ARGS]...", "", "ELASTIC: recommendations from long histories, and how they come about."]
+    lines = ["Usage: elastic COMMAND [ARGS]...", "", "ELASTIC: recommendations from long histories, explained."]
     for group, commands in GROUPS.items():
         lines += ["", f"{group}:", *(f"  {name:<12} {what}" for name, what in commands.items())]
     lines += [

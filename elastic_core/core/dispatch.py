@@ -257,9 +257,8 @@ class TwoWayDispatcher(Dispatcher):
 
     def aggregate(self, p: Tensor, h: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """Eq. 2: how each interest reads normalised events `h [B, N, d]`, `[B, H k, N]`, and what it reads, `[B, H k, d]`."""
-        logits = (h @ apply_maps(p, self.aggregation_maps()).flatten(1, 2).transpose(1, 2)).transpose(
-            1, 2
-        )  # so that h's gradient is dense
+        maps = apply_maps(p, self.aggregation_maps()).flatten(1, 2)
+        logits = (h @ maps.transpose(1, 2)).transpose(1, 2)  # so that h's gradient is dense
         if real is not None:
             logits = logits.masked_fill(~real[:, None, :], torch.finfo(logits.dtype).min)
         weights = logits.softmax(-1)

@@ -32,9 +32,8 @@ def initial_weights(run: Run, config: ModelConfig, dataset: Dataset) -> Recommen
 
 def transfer_items(learned: Recommender, old: Catalog, model: Recommender, new: Catalog) -> Recommender:
     """Load the weights of `learned`, a model over the catalogue `old`, into `model`, the same over `new`."""
-    old_rows = np.array(
-        [0, *(old.find_item(str(raw)) for raw in new.ids[1:])]
-    )  # of each new item its old row, 0 for an unknown one
+    # of each new item its old row, 0 for an unknown one
+    old_rows = np.array([0, *(old.find_item(str(raw)) for raw in new.ids[1:])])
     if not old_rows.any():
         raise InputError("none of these items is known to the run whose weights it shall begin with")
     # A table of positions may by accident have as many rows as there are items; only tables of items grow with one more item.

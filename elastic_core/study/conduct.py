@@ -181,9 +181,8 @@ class Study:
         labels, data = self.asked.labels, self.side.data
         longest = usual_length(data)
         kept = read_kept(self.folder)
-        often = (
-            "before" not in kept and count_repeats(data, "valid").share >= REPEATS
-        )  # trainings that are there stay as they are
+        # trainings that are there stay as they are
+        often = "before" not in kept and count_repeats(data, "valid").share >= REPEATS
         self._keep(kept | {"repeat_bias": kept.get("repeat_bias", often)})
         found = self.probe(self._config(self.side, labels[0], 0, 60, longest), data)
         trained = sum(_seconds(run) for side in self.sides.values() for label in labels for run in side.all_runs(label))

@@ -184,6 +184,13 @@ def test_details_close_and_do_not_follow_to_another_person(opened: Open) -> None
     assert strip(app)["opened"] == ""
 
 
+def test_an_event_opens_in_full_on_journey_where_its_influence_is(opened: Open) -> None:
+    event = strip(opened(user="5"))["events"][-1]["place"]
+    app = press(opened(user="5", details=f"event-{event}"), "Open in full")
+    assert app.segmented_control(key="jrn_part").value == "What matters?"
+    assert app.segmented_control(key="jrn_for").value == "the top suggestion"
+
+
 def test_a_held_person_is_nobody_s_to_change(opened: Open) -> None:
     app = opened(user="5", lock="user", expert="5")
     assert app.text_input(key="find_who").disabled

@@ -170,9 +170,8 @@ def find_verdicts(data_sets: Sequence[DataSet], rows: dict[str, MeaningRow]) -> 
 
 
 def _recovery_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
-    scores = np.array(
-        [[getattr(row, column) for column in COLUMNS] for row in rows]
-    )  # [trainings, the model and the broken ones]
+    # [trainings, the model and the broken ones]
+    scores = np.array([[getattr(row, column) for column in COLUMNS] for row in rows])
     mine, *broken = scores.mean(0)
     margins = (scores[:, 0] - scores[:, 1:].max(1)).tolist()
     n, nulls_text = (

@@ -54,9 +54,8 @@ def drop_rank(ranks: np.ndarray) -> Edit:
         if k < 2:
             raise InputError("with k = 1 a history is read through one expert: without it there is nothing left to read through")
         places = torch.arange(k - 1).expand(len(ranks), -1)
-        return retrieved.select_ranks(
-            places + (places >= torch.from_numpy(ranks)[:, None])
-        )  # 0 … k-1 without `ranks`, row by row
+        remaining = places + (places >= torch.from_numpy(ranks)[:, None])  # 0 … k-1 without `ranks`, row by row
+        return retrieved.select_ranks(remaining)
 
     return edit_first_layer(edit)
 

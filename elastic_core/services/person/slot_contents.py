@@ -30,9 +30,8 @@ def summarize_slot(dataset: Dataset, items: np.ndarray, event_share: np.ndarray,
     """Sum up a slot over the `items` [N] of a history, of which it holds `event_share` [N]; None where it holds nothing."""
     if not event_share.any():
         return None
-    item_share = np.bincount(
-        items, event_share, minlength=dataset.catalog.n_items + 1
-    )  # an item that is met twice counts together
+    # an item that was chosen twice counts together
+    item_share = np.bincount(items, event_share, minlength=dataset.catalog.n_items + 1)
     item = int(item_share.argmax())
     top = item, float(item_share[item]), int(np.count_nonzero(event_share[items == item]))
     types, holds = trait_table(dataset.catalog)
