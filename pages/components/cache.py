@@ -311,8 +311,8 @@ def expert_names(of: OpenRun) -> dict[int, ExpertName]:
 
 def expert_name(of: OpenRun, expert: int) -> str:
     """What an expert is called; empty where no name holds."""
-    found = expert_names(of).get(expert)
-    return found.genre if found is not None and found.holds else ""
+    known_name = expert_names(of).get(expert)
+    return known_name.genre if known_name is not None and known_name.holds else ""
 
 
 @cached_resource(6)

@@ -63,10 +63,12 @@ def choose_from_list(label: str, options: Options[Option], *, key: str, first: O
     options, named = _name_options(options, look.pop("format_func", str))
     first = options[0] if first is None else first
     _apply_address(label, options, key, first, named, plain(named(first)))
-    gone = key in st.session_state and st.session_state[key] not in options
-    if gone:
+    is_stale = key in st.session_state and st.session_state[key] not in options
+    if is_stale:
         st.session_state[key] = first
-    chosen = bind_widget(st.selectbox, label, options, 0 if gone else options.index(first), key=key, format_func=named, **look)
+    chosen = bind_widget(
+        st.selectbox, label, options, 0 if is_stale else options.index(first), key=key, format_func=named, **look
+    )
     return first if chosen is None else chosen
 
 

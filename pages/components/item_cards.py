@@ -128,13 +128,13 @@ def _ranked_card_html(tile: ItemCard, colours: GenreColours) -> str:
     frame = f"border:2px solid {gold};background:{gold}26;" if tile.gold else "border:2px solid transparent;"
     star = f'<b style="font-size:.75rem">★ {escape(tile.note)}</b> ' if tile.gold else ""
     detail = escape(" · ".join(filter(None, (tile.why, ", ".join(tile.genres)))))
-    gone = "text-decoration:line-through;" if tile.faded else ""
+    strike_style = "text-decoration:line-through;" if tile.faded else ""
     return (
         f'<li title="{escape(tile.name)}: {detail}" style="display:flex;gap:.5rem;align-items:center;padding:0 .3rem;'
         f'border-radius:.5rem;{frame}">'
         f'<span style="width:1.9rem;text-align:right;font-variant-numeric:tabular-nums;flex:none">{escape(tile.lead)}</span>'
         f"{_cover_html(tile, colours, 'width:2.5rem;height:2.1rem')}"
-        f'<span style="flex:1;min-width:0;line-height:1.2"><span style="font-size:.9rem;{LINE};{gone}">{star}'
+        f'<span style="flex:1;min-width:0;line-height:1.2"><span style="font-size:.9rem;{LINE};{strike_style}">{star}'
         f"{escape(tile.name)}</span>"
         f'<span style="font-size:.72rem;opacity:.75;{LINE}">{detail}</span></span>'
         f'<span style="flex:none;font-size:.8rem;font-weight:600">{escape(tile.mark)}</span></li>'

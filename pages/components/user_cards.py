@@ -31,12 +31,12 @@ def choose_keep_seen(context: Context, key: str) -> bool:
     if not repeats.again:
         return False
     words = context.item_words
-    many = (
+    repeats_text = (
         f"{repeats.again:,} of {repeats.people:,} people ({repeats.share:.0%}) {words.did} next what they had "
         f"{words.done} before."
     )
     choice = choose_one(
-        "Ranked here", [ALL_ITEMS, UNSEEN_ITEMS], key=key, default=ALL_ITEMS if repeats.stay else UNSEEN_ITEMS, help=many
+        "Ranked here", [ALL_ITEMS, UNSEEN_ITEMS], key=key, default=ALL_ITEMS if repeats.stay else UNSEEN_ITEMS, help=repeats_text
     )
     if choice != ALL_ITEMS:
         st.caption("Among new ones only, which flatters its rank.")

@@ -79,8 +79,8 @@ def _in_millions(number: int) -> str:
 def _show_terms(card: Card, understood: tuple[tuple[str, str], ...]) -> None:
     st.markdown(f"**How exact is the copy?** {page_context.escape_markdown(card.exact)}")
     if understood:
-        said = "; ".join(f"{what}: {page_context.escape_markdown(said)}" for what, said in understood)
-        st.markdown(f"**How was it read?** {said[:1].upper()}{said[1:]}.")
+        meaning = "; ".join(f"{term}: {page_context.escape_markdown(meaning)}" for term, meaning in understood)
+        st.markdown(f"**How was it read?** {meaning[:1].upper()}{meaning[1:]}.")
     st.markdown(f"**Licence.** {page_context.escape_markdown(card.licence)}")
     st.caption(f"Split {card.hash}.")
     if card.official:
@@ -94,10 +94,10 @@ def _show_split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
     user = chosen
     if user is None:
         n_users, key = data.histories.n_users, f"dat_person_{data.hash}"
-        left, right = st.columns(2)
-        with left:
+        left_column, right_column = st.columns(2)
+        with left_column:
             number = st.number_input("Person of these data", 1, n_users, 1, key=key)
-        with right:
+        with right_column:
             user_search.show_search_box(data, source, f"dat_who_{data.hash}", functools.partial(_set_user, key))
         user = int(number) - 1
     table = split_table(data, user)
@@ -121,15 +121,15 @@ def _set_user(key: str, user: int) -> None:
 
 def _show_histograms(data: Dataset, card: Card, words: Words) -> None:
     colours = page_context.theme_palette()
-    left, right = st.columns(2)
-    with left:
+    left_column, right_column = st.columns(2)
+    with left_column:
         page_elements.show_heading("How long histories are")
         st.caption(f"A history has {card.shortest:,} to {card.longest:,} events.")
         frame = length_histogram(data)
         alt = f"People by length of history: {card.shortest} to {card.longest} events, median {card.median:.0f}"
         figure = cache.cached_figure(charts.draw_histogram, frame, "people", "events in the history", colours)
         page_elements.show_chart("dat_lengths", figure, frame, LENGTHS, alt)
-    with right:
+    with right_column:
         page_elements.show_heading(f"How popular {words.many} are")
         share = top_share(data)
         st.caption(f"The most popular tenth of the {words.many} has {share:.0%} of all events.")

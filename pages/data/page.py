@@ -21,6 +21,6 @@ COMMANDS = {
 
 st.title("What is in the data, and can I bring mine?")
 part = choose_without_label("Part of the page", list(PARTS), "dat_part")
-shown = PARTS[part]()
+source_name = PARTS[part]()
 if page_context.current_context() is not None:
-    page_elements.show_footer(COMMANDS[part], *([shown or "--list"] if part == "What is in it" else []), part=part)
+    page_elements.show_footer(COMMANDS[part], *([source_name or "--list"] if part == "What is in it" else []), part=part)

@@ -126,8 +126,8 @@ def _show_scores() -> None:
         st.error(f"{page_context.escape_markdown(error)}.")
         return
     table = meaning.recovery_table(row)
-    own, nulls = table.iloc[0], table.set_index("model").iloc[1:-1]
-    ours = {"events": f"{own['events']:.2f}", "people": f"{own['people']:.2f}"}
+    own_system, nulls = table.iloc[0], table.set_index("model").iloc[1:-1]
+    ours = {"events": f"{own_system['events']:.2f}", "people": f"{own_system['people']:.2f}"}
     random = f"{nulls.loc['keys drawn anew', 'people']:.2f}"
     st.write(TEXT("found", **ours, broken=f"{nulls['events'].max():.2f}", random=random))
     alt = "How well experts tell the interests, beside broken models"
@@ -136,6 +136,8 @@ def _show_scores() -> None:
     )
     if len(curves):
         page_elements.show_heading("What does it remember?")
-        many, own = curves["system"].nunique(), cards.system_of(run.name)
-        alt = f"Share of the oracle’s NDCG@10 by gap for {many} systems on this world, falling as the gap grows."
-        page_elements.show_chart("dat_gaps", charts.draw_gaps(curves, own, page_context.theme_palette()), curves, GAPS, alt)
+        n_systems, own_system = curves["system"].nunique(), cards.system_of(run.name)
+        alt = f"Share of the oracle’s NDCG@10 by gap for {n_systems} systems on this world, falling as the gap grows."
+        page_elements.show_chart(
+            "dat_gaps", charts.draw_gaps(curves, own_system, page_context.theme_palette()), curves, GAPS, alt
+        )

@@ -54,22 +54,22 @@ def show_uploader() -> None:
 
 
 def _read_upload(name: str, data: bytes) -> None:
-    whole = cached.hash_upload(name, data)
-    skip_torn = st.session_state.get(SKIPPED) == whole
+    whole_digest = cached.hash_upload(name, data)
+    skip_torn = st.session_state.get(SKIPPED) == whole_digest
     try:
         digest = cached.hash_upload(name, data, skip_torn)
         raw_table, guessed = cached.open_upload(digest, name, data, skip_torn)
         _show_first_rows(raw_table)
         mapping = _choose_columns(raw_table, guessed, digest)
-        missing = [ROLES[ours] for ours in NEEDED if ours not in mapping]
-        if missing:
-            order = f" Without times, choose “{ROW_ORDER}”." if ROLES["time"] in missing else ""
+        missing_roles = [ROLES[role] for role in NEEDED if role not in mapping]
+        if missing_roles:
+            order = f" Without times, choose “{ROW_ORDER}”." if ROLES["time"] in missing_roles else ""
             reason = (
                 f"{page_context.escape_markdown(uploads.describe_open_question(raw_table))}. "
                 if uploads.describe_open_question(raw_table)
                 else ""
             )
-            st.info(f"{reason}Choose the column for: {', '.join(missing)}.{order}", icon=":material/arrow_upward:")
+            st.info(f"{reason}Choose the column for: {', '.join(missing_roles)}.{order}", icon=":material/arrow_upward:")
             return
         dates = _choose_date_order(raw_table, mapping, digest)
         if dates is None:
@@ -99,7 +99,7 @@ def _read_upload(name: str, data: bytes) -> None:
         _offer_to_keep(outcome, digest)
     except IncompletePart as error:
         st.error(f"{page_context.escape_markdown(error.fault)}.", icon=":material/block:")
-        place_button("Read the other files without it", "dat_skip", st.session_state.update, {SKIPPED: whole})
+        place_button("Read the other files without it", "dat_skip", st.session_state.update, {SKIPPED: whole_digest})
     except InputError as error:
         st.error(f"{page_context.escape_markdown(error)}.", icon=":material/block:")
 
@@ -117,20 +117,22 @@ def _choose_columns(raw_table: RawTable, guessed: dict[str, str], digest: str) -
     """Which column is what: guessed from the names, changed by the visitor."""
     page_elements.show_heading("2. Which column is what?")
     names, mapping = list(raw_table.sample.column_names), {}
-    for column, ours in zip(st.columns(len(ROLES)), ROLES, strict=True):
-        options = names if ours in NEEDED and ours in guessed else [NONE, *names]
-        if ours == "time":
+    for column, role in zip(st.columns(len(ROLES)), ROLES, strict=True):
+        options = names if role in NEEDED and role in guessed else [NONE, *names]
+        if role == "time":
             options = [NONE, ROW_ORDER, *names] if options[0] == NONE else [*names, ROW_ORDER]
-        first = options.index(guessed[ours] or ROW_ORDER) if ours in guessed else 0
-        chosen = column.selectbox(ROLES[ours], options, first, key=f"dat_{ours}_{digest[:8]}", format_func=str)
-        if chosen != NONE:
-            mapping[ours] = "" if chosen == ROW_ORDER else chosen
+        first = options.index(guessed[role] or ROW_ORDER) if role in guessed else 0
+        chosen_column = column.selectbox(ROLES[role], options, first, key=f"dat_{role}_{digest[:8]}", format_func=str)
+        if chosen_column != NONE:
+            mapping[role] = "" if chosen_column == ROW_ORDER else chosen_column
     if mapping.get("title") == mapping.get("item"):  # a title that was taken for the item needs no second place
         mapping.pop("title", None)
     if unused := [name for name in names if name not in mapping.values()]:
-        shown = ", ".join(page_context.quote_code(name) for name in unused[:UNUSED]) + (" …" if len(unused) > UNUSED else "")
+        unused_text = ", ".join(page_context.quote_code(name) for name in unused[:UNUSED]) + (
+            " …" if len(unused) > UNUSED else ""
+        )
         offer = "" if "genres" in mapping else f" {TEXT('unused', genres=ROLES['genres'])}"
-        st.caption(f"Not used: {shown}.{offer}")
+        st.caption(f"Not used: {unused_text}.{offer}")
     return mapping
 
 
@@ -224,15 +226,15 @@ def show_last_outcome() -> None:
 
 def show_stored_data() -> None:
     """Everything that is kept: train on it, look at it, delete it."""
-    mine = upload_store().list_stored()
+    stored_data = upload_store().list_stored()
     st.subheader("Kept on this machine", anchor=False, help="After the dot stands the version. If rows change, so does it.")
-    if not mine:
+    if not stored_data:
         st.caption("Nothing yet.")
     faults = upload_store().list_unreadable()
-    if mine or faults:
+    if stored_data or faults:
         page_context.is_switched_off("deletion")
     page_elements.show_unreadable_folders(faults, "no data", "dat_odd", _delete_folder)
-    for entry in mine:
+    for entry in stored_data:
         with page_elements.place_in_row(border=True):
             facts = entry.facts
             st.markdown(
@@ -245,8 +247,8 @@ def show_stored_data() -> None:
                 "train/page.py", label="Train on it", icon=":material/model_training:",
                 query_params={**view, "train_data": entry.label},
             )  # fmt: skip
-            for label, there, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
-                place_button(label, f"{box}_{entry.id}", st.session_state.update, {"dat_part": there, box: entry.label})
+            for label, target, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
+                place_button(label, f"{box}_{entry.id}", st.session_state.update, {"dat_part": target, box: entry.label})
             if not public.is_public():
                 _offer_deletion(entry)
 

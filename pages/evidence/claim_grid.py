@@ -16,12 +16,14 @@ READ_OUT = {"▲": "yes", "▼": "no", "▲▼": "it depends", LEVEL_MARK: "no d
 def claim_grid_html(verdicts: Sequence[Verdict], data_sets: Sequence[DataSet], colours: Palette) -> str:
     """A row a claim, a column a data set on which some claim was measured, made-up worlds last. What is about no data set, as
     speed, has one wide cell."""
-    measured = {finding.data for verdict in verdicts for finding in verdict.findings}
-    columns = sorted((each for each in data_sets if each.key in measured), key=lambda each: each.kind == MADE_UP)
-    heads = "".join(f'<th scope="col"><span>{escape_html(_short_title(each.title))}</span></th>' for each in columns)
-    rows = "".join(_row_html(verdict, [each.key for each in columns], colours) for verdict in verdicts)
-    told = f".told {{ background: {colours.ground}; color: {colours.text}; border: 1px solid {colours.line} }}"
-    style = f"{CSS}{told} .mark small {{ color: {colours.text} }}"
+    measured_keys = {finding.data for verdict in verdicts for finding in verdict.findings}
+    columns = sorted(
+        (data_set for data_set in data_sets if data_set.key in measured_keys), key=lambda data_set: data_set.kind == MADE_UP
+    )
+    heads = "".join(f'<th scope="col"><span>{escape_html(_short_title(data_set.title))}</span></th>' for data_set in columns)
+    rows = "".join(_row_html(verdict, [data_set.key for data_set in columns], colours) for verdict in verdicts)
+    tooltip_style = f".told {{ background: {colours.ground}; color: {colours.text}; border: 1px solid {colours.line} }}"
+    style = f"{CSS}{tooltip_style} .mark small {{ color: {colours.text} }}"
     return (
         f'<style>{style}</style><table class="claims" aria-label="Claims by data set">'
         f'<thead><tr><th scope="col">Claim</th>{heads}</tr></thead>'
@@ -41,14 +43,14 @@ def _row_html(verdict: Verdict, keys: Sequence[str], colours: Palette) -> str:
 
 
 def _mark_html(mark: str, findings: Sequence[Finding], colours: Palette, label: str = "") -> str:
-    told = " · ".join(f"{each.mark} {each.brief}" if len(findings) > 1 else each.brief for each in findings)
+    findings_text = " · ".join(f"{each.mark} {each.brief}" if len(findings) > 1 else each.brief for each in findings)
     answer = READ_OUT.get(mark, "it depends")
     colour = {"yes": colours.cool[1], "no": colours.warm[1]}.get(answer, colours.text)
-    shown = f"{mark} <small>{escape_html(label)}</small>" if label else mark
-    read_out = escape_html(f"{answer}: {told}")
+    mark_text = f"{mark} <small>{escape_html(label)}</small>" if label else mark
+    read_out = escape_html(f"{answer}: {findings_text}")
     return (
-        f'<span class="mark" role="img" tabindex="0" aria-label="{read_out}" style="color:{colour}">{shown}</span>'
-        f'<span class="told" aria-hidden="true">{escape_html(told)}</span>'
+        f'<span class="mark" role="img" tabindex="0" aria-label="{read_out}" style="color:{colour}">{mark_text}</span>'
+        f'<span class="told" aria-hidden="true">{escape_html(findings_text)}</span>'
     )
 
 

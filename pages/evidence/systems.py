@@ -67,13 +67,15 @@ def show_systems() -> None:
     st.markdown(f"**{page_context.escape_markdown(system_summary(table, differences, ours_name))}**")
     main = main_rows(data_set, table, ours, *([own_system] if own_system else []))
     with page_elements.place_in_row():
-        said = f"{data_set.users:,} people, means of all trainings, ranked {glossary.METRICS[protocol]}."
-        st.caption(said, width="stretch", help=f"Data {data_set.hash}")
-        every = len(main) == len(table) or bind_widget(st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns")
+        protocol_text = f"{data_set.users:,} people, means of all trainings, ranked {glossary.METRICS[protocol]}."
+        st.caption(protocol_text, width="stretch", help=f"Data {data_set.hash}")
+        shows_all = len(main) == len(table) or bind_widget(
+            st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns"
+        )
     chance = results.random_ndcg(now.dataset, protocol) if now is not None and now.dataset.hash == data_set.hash else None
-    draw_table(with_chance(table if every else main, chance), protocol, list(COLUMNS)[: None if every else FIRST_COLUMNS])
+    draw_table(with_chance(table if shows_all else main, chance), protocol, list(COLUMNS)[: None if shows_all else FIRST_COLUMNS])
     other = choose_other(data_set, table, ours_name, ours, now)
-    draw_differences(differences if every else differences[differences["label"].isin(main["label"])], ours_name)
+    draw_differences(differences if shows_all else differences[differences["label"].isin(main["label"])], ours_name)
     draw_pair(data_set, table, (ours, other), protocol)
     draw_memory_size(data_set, ours, protocol)
     if table["system"].str.contains(UNEVEN).any():
@@ -83,9 +85,7 @@ def show_systems() -> None:
         runs = [",".join(run.name for run in data_set.systems[each]) for each in (ours, other)]
         command = ["compare", *runs] if other != ours else ["reproduce", "--table"]
         settings = {"data": data_set.key, "ours": ours_name}
-        page_elements.show_footer(
-            f"elastic {command[0]}", *command[1:], "--protocol", protocol, protocol=protocol, **settings
-        )
+        page_elements.show_footer(f"elastic {command[0]}", *command[1:], "--protocol", protocol, protocol=protocol, **settings)
 
 
 # --- what is chosen ---------------------------------------------------------------------------------------------------
@@ -148,15 +148,15 @@ def open_run(name: str, called: str) -> None:
 
 
 def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
-    shown = table[[name for name in columns if name != PAPER_COLUMN or table[PAPER_COLUMN].notna().any()]]
+    visible_rows = table[[name for name in columns if name != PAPER_COLUMN or table[PAPER_COLUMN].notna().any()]]
     st.session_state[ROWS] = table["system"].where(table["label"] != "", "").tolist()
     alt = f"{len(table)} systems under {protocol}: NDCG@10 with interval and seeds, beside counting and chance"
     page_elements.show_table(
         TABLE,
-        shown,
+        visible_rows,
         TEXT.chart_text("SYSTEMS"),
         alt,
-        column_config={name: COLUMNS[name] for name in shown},
+        column_config={name: COLUMNS[name] for name in visible_rows},
         on_select=choose_row,
         selection_mode="single-row",
         placeholder="–",
@@ -181,17 +181,17 @@ def draw_differences(table: pd.DataFrame, ours: str) -> None:
 def draw_pair(data_set: DataSet, table: pd.DataFrame, pair: tuple[System, System], protocol: str) -> None:
     """One system minus another, asked alone: what may be claimed, and whether it holds under other protocols."""
     comparisons = results.compare_by_protocol(*(data_set.systems[system] for system in pair))
-    here = next((each for each in comparisons if each.protocol == protocol), None)
-    if here is None or pair[0] == pair[1]:
+    comparison = next((each for each in comparisons if each.protocol == protocol), None)
+    if comparison is None or pair[0] == pair[1]:
         return
     titles = table.set_index("label")["system"]
     a, b = (BUDGET.sub("", str(titles[str(system)])) for system in pair)
-    st.markdown(f"**{page_context.escape_markdown(claim_sentence(here, a, b))}**")
-    draw_numbers(here, a, b)
-    across = protocol_table(comparisons)
-    figure = cache.cached_figure(charts.draw_forest, across, page_context.theme_palette(), (a, b), row="protocol")
-    alt = f"NDCG@10 of {a} minus {b} under {len(across)} protocols, with intervals. {claim_sentence(here, a, b)}"
-    page_elements.show_chart("res_pair", figure, with_names(across, a, b), TEXT.chart_text("PAIR"), alt)
+    st.markdown(f"**{page_context.escape_markdown(claim_sentence(comparison, a, b))}**")
+    draw_numbers(comparison, a, b)
+    protocol_rows = protocol_table(comparisons)
+    figure = cache.cached_figure(charts.draw_forest, protocol_rows, page_context.theme_palette(), (a, b), row="protocol")
+    alt = f"NDCG@10 of {a} minus {b} under {len(protocol_rows)} protocols, with intervals. {claim_sentence(comparison, a, b)}"
+    page_elements.show_chart("res_pair", figure, with_names(protocol_rows, a, b), TEXT.chart_text("PAIR"), alt)
 
 
 def draw_numbers(comparison: Comparison, a: str, b: str) -> None:

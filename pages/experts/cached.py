@@ -45,20 +45,20 @@ def warm_cache(of: OpenRun) -> None:
 @cached_resource(4)
 def expert_table(of: Subject) -> pd.DataFrame:
     """Return all experts. Shared: never change it."""
-    found = overview.expert_table(of.survey)
-    return found.assign(name=[cache.expert_name(of, expert) for expert in found["expert"]]) if cache.expert_names(of) else found
+    table = overview.expert_table(of.survey)
+    return table.assign(name=[cache.expert_name(of, expert) for expert in table["expert"]]) if cache.expert_names(of) else table
 
 
 @cached_resource(16)
 def list_experts(of: Subject, status: str, effects: pd.DataFrame | None, columns: tuple[str, ...]) -> pd.DataFrame:
     """List the experts of a status, or all, the busiest first, with the columns that are known; `effects` of removing each are
     some of them. Shared, too."""
-    found = expert_table(of) if status == "all" else expert_table(of).query("status == @status")
+    table = expert_table(of) if status == "all" else expert_table(of).query("status == @status")
     if effects is not None:
-        named = effects.rename(columns={"low": "d_low", "high": "d_high"}).drop(columns=["n", "d_rank_median"])
-        found = found.merge(named, on="expert", how="left")
-    found = found.sort_values("load", ascending=False, kind="stable", ignore_index=True)
-    return found[[name for name in columns if name in found]]
+        renamed_effects = effects.rename(columns={"low": "d_low", "high": "d_high"}).drop(columns=["n", "d_rank_median"])
+        table = table.merge(renamed_effects, on="expert", how="left")
+    table = table.sort_values("load", ascending=False, kind="stable", ignore_index=True)
+    return table[[name for name in columns if name in table]]
 
 
 @cached_data(4)
@@ -127,10 +127,10 @@ def known_cost(of: Subject, scales: Scales) -> pd.DataFrame | None:
     return _turn_costs().get((of.cache_key(), *sorted(scales.items())))
 
 
-def measure_cost(of: Subject, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
+def measure_cost(of: Subject, scales: Scales, report_progress: Callable[[float], None]) -> pd.DataFrame:
     """Ask. Hold nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
-    costs, measured = _turn_costs(), steering.turn_cost(of, scales, tell)
+    costs, cost = _turn_costs(), steering.turn_cost(of, scales, report_progress)
     for oldest in list(costs)[: max(len(costs) - MOST_TURNS, 0)]:
         costs.pop(oldest, None)
-    costs[of.cache_key(), *sorted(scales.items())] = measured
-    return measured
+    costs[of.cache_key(), *sorted(scales.items())] = cost
+    return cost

@@ -48,22 +48,24 @@ def draw_agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
 def draw_siblings(table: pd.DataFrame, p: Palette, expert: int, band: tuple[float, float], line: str) -> go.Figure:
     """Draw the load of everybody in one row or column, with what luck alone would give each."""
     ramp = p.warm if line == "row" else p.cool
-    other = "column" if line == "row" else "row"
-    own = table["expert"] == expert
+    other_line = "column" if line == "row" else "row"
+    is_expert = table["expert"] == expert
     figure = go.Figure(
         go.Bar(
-            x=table[other], y=table["load"], customdata=table[["expert", "cosine", "status"]],
-            marker_color=ramp[1], marker_line_color=p.text, marker_line_width=own.map({True: 3, False: 0}),
+            x=table[other_line], y=table["load"], customdata=table[["expert", "cosine", "status"]],
+            marker_color=ramp[1], marker_line_color=p.text, marker_line_width=is_expert.map({True: 3, False: 0}),
             hovertemplate="<b>expert %{customdata[0]}</b>: %{y} people, %{customdata[2]}<br>cosine %{customdata[1]:.2f}"
             "<extra></extra>", **STEADY,
         )
     )  # fmt: skip
     figure.add_hrect(y0=band[0], y1=band[1], fillcolor=p.muted, opacity=0.22, line_width=0)
-    at = table[own].iloc[0]
-    figure.add_annotation(x=at[other], y=at["load"], text=f"<b>{expert}</b>", ay=-20, ax=0, arrowcolor=p.text)
+    expert_row = table[is_expert].iloc[0]
+    figure.add_annotation(
+        x=expert_row[other_line], y=expert_row["load"], text=f"<b>{expert}</b>", ay=-20, ax=0, arrowcolor=p.text
+    )
     return style_figure(
-        figure, p, 260, xaxis_title=other, xaxis_dtick=max(1, len(table) // 16), yaxis_title="people", yaxis_rangemode="tozero",
-        clickmode="event+select",
+        figure, p, 260, xaxis_title=other_line, xaxis_dtick=max(1, len(table) // 16), yaxis_title="people",
+        yaxis_rangemode="tozero", clickmode="event+select",
     )  # fmt: skip
 
 

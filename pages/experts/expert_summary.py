@@ -15,13 +15,13 @@ OFTEN = {
 }  # fmt: skip
 
 
-def show_navigation(of: Subject, expert: int, strongest: int, why: str) -> None:
+def show_navigation(of: Subject, expert: int, strongest: int, reason: str) -> None:
     """Offer previous, next, by luck, and the one that the page opens with; where this one stands, and `why` it was opened."""
-    size, held = of.survey.size, page_context.is_locked("expert")
+    size, is_locked = of.survey.size, page_context.is_locked("expert")
     ways = (
         ("Previous", "chevron_left", (expert - 1) % size, None),
         ("Next", "chevron_right", (expert + 1) % size, None),
-        ("Back to this person", "person", strongest, why),
+        ("Back to this person", "person", strongest, reason),
     )
     with page_elements.place_in_row():
         for name, icon, number, help in ways:
@@ -32,7 +32,7 @@ def show_navigation(of: Subject, expert: int, strongest: int, why: str) -> None:
                 number,
                 icon=icon,
                 help=help,
-                disabled=held or number == expert,
+                disabled=is_locked or number == expert,
             )
         place_button(
             "Random",
@@ -41,13 +41,13 @@ def show_navigation(of: Subject, expert: int, strongest: int, why: str) -> None:
             of,
             expert,
             icon="casino",
-            disabled=held,
+            disabled=is_locked,
             help="Any expert that somebody uses.",
         )
         row, column = of.survey.place(expert)
-        where = f"Row {row}, column {column}."
-        meant = f"Interest expert: {glossary.WORDS['interest expert']}."
-        st.caption(f"{where} {why}" if expert == strongest else where, help=meant)
+        place_text = f"Row {row}, column {column}."
+        meaning_text = f"Interest expert: {glossary.WORDS['interest expert']}."
+        st.caption(f"{place_text} {reason}" if expert == strongest else place_text, help=meaning_text)
 
 
 def _select_random_expert(of: Subject, expert: int) -> None:
@@ -58,48 +58,50 @@ def _select_random_expert(of: Subject, expert: int) -> None:
 
 def show_summary(of: Subject, expert: int, user: int) -> list[str]:
     """Answer what it stands for, who uses it and whether it matters. Return how sure that is."""
-    meaning, crowd, matter = st.columns(3, border=True)
-    with meaning:
+    meaning_column, use_column, effect_column = st.columns(3, border=True)
+    with meaning_column:
         doubts = _show_meaning(of, expert)
-    with crowd:
-        found, (low, high) = of.survey, of.survey.band
-        load, often = f"{found.traffic.load[expert]} of {found.people:,} people", OFTEN[str(found.status()[expert])]
-        st.markdown(f"**Who uses it?** {often}\n\n#### {load}")
-        has = "has" if expert in found.traffic.experts[user] else "does not have"
-        even = found.traffic.experts.size / found.size
-        st.caption(f"If all experts were used equally, it would be {even:.0f}. Person {user + 1} {has} it.")
+    with use_column:
+        survey, (low, high) = of.survey, of.survey.band
+        load, use_text = f"{survey.traffic.load[expert]} of {survey.people:,} people", OFTEN[str(survey.status()[expert])]
+        st.markdown(f"**Who uses it?** {use_text}\n\n#### {load}")
+        has_text = "has" if expert in survey.traffic.experts[user] else "does not have"
+        equal_load = survey.traffic.experts.size / survey.size
+        st.caption(f"If all experts were used equally, it would be {equal_load:.0f}. Person {user + 1} {has_text} it.")
         doubts.append(sentences.TEXT("SURE_BAND", low=low, high=high))
-    with matter:
-        verdict, sentence, more = _describe_effect(of, expert)
+    with effect_column:
+        verdict, sentence, effect_details = _describe_effect(of, expert)
         st.markdown(f"**Does it matter?**\n\n#### {verdict}")
         st.caption(sentence)
-    return doubts + more
+    return doubts + effect_details
 
 
 def _show_meaning(of: Subject, expert: int) -> list[str]:
     """Show its one name, which every screen uses, with the evidence that chose it; return the other evidence."""
-    label, alone, told = overview.label_expert(of.survey, expert), cached.alone(of, expert), []
+    label, own_ranking, truth_notes = overview.label_expert(of.survey, expert), cached.alone(of, expert), []
     if of.survey.interest_counts is not None:  # a made-up world, in which the truth is known
         row = cached.expert_table(of).iloc[expert]
-        told = ["**True interest.** It has none, because it reads nothing."]
+        truth_notes = ["**True interest.** It has none, because it reads nothing."]
         if row["interest"]:
             values = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
-            told = [sentences.TEXT("SURE_PLANTED", interest=page_context.escape_markdown(row["interest"]), **values)]
+            truth_notes = [sentences.TEXT("SURE_PLANTED", interest=page_context.escape_markdown(row["interest"]), **values)]
     name = cache.expert_names(of).get(expert)
     if name is not None and name.holds:
         st.markdown(f"**What does it stand for?** {sentences.MORE}\n\n#### {page_context.escape_markdown(name.genre)}")
-        by = "BY_SLOT" if attribution.can_attribute(of.model) else "BY_PEOPLE"  # type: ignore[arg-type]
-        st.caption(sentences.TEXT(by, genre=page_context.escape_markdown(name.genre), lift=name.lift))
-        told.insert(0, sentences.TEXT("SURE_NAME", low=name.low, n=name.n))
+        template = "BY_SLOT" if attribution.can_attribute(of.model) else "BY_PEOPLE"  # type: ignore[arg-type]
+        st.caption(sentences.TEXT(template, genre=page_context.escape_markdown(name.genre), lift=name.lift))
+        truth_notes.insert(0, sentences.TEXT("SURE_NAME", low=name.low, n=name.n))
         if (check := cache.name_check(of)) is not None:
-            told.insert(1, sentences.TEXT("SURE_CHECK", size=of.survey.size, **check._asdict()))
+            truth_notes.insert(1, sentences.TEXT("SURE_CHECK", size=of.survey.size, **check._asdict()))
     elif of.survey.genres:
         st.markdown(f"**What does it stand for?**\n\n#### {sentences.TEXT('NO_NAME')}")
         st.caption(sentences.TEXT("NO_NAME_WHY"))
     else:
-        st.markdown(f"**What does it stand for?**\n\n#### {sentences.first_titles(alone, ' · ') or sentences.TEXT('NO_NAME')}")
-        st.caption(sentences.TEXT("BY_TITLES") if alone.titles else "")
-    return told + sentences.meaning_notes(label, alone)
+        st.markdown(
+            f"**What does it stand for?**\n\n#### {sentences.first_titles(own_ranking, ' · ') or sentences.TEXT('NO_NAME')}"
+        )
+        st.caption(sentences.TEXT("BY_TITLES") if own_ranking.titles else "")
+    return truth_notes + sentences.meaning_notes(label, own_ranking)
 
 
 def _describe_effect(of: Subject, expert: int) -> tuple[str, str, list[str]]:
@@ -108,14 +110,14 @@ def _describe_effect(of: Subject, expert: int) -> tuple[str, str, list[str]]:
         return "To nobody", "Nobody uses it.", []
     if of.traffic.experts.shape[1] < 2:
         return "It is the only one", "Each person has one expert, and without it nothing reads the history.", []
-    row, alike = cached.measure_removal(of, expert), cached.measure_matched_removal(of, expert)
-    return *sentences.describe_effect(row, alike), sentences.effect_notes(row, alike)
+    row, matched_row = cached.measure_removal(of, expert), cached.measure_matched_removal(of, expert)
+    return *sentences.describe_effect(row, matched_row), sentences.effect_notes(row, matched_row)
 
 
 def show_dead_notice(of: Subject, expert: int) -> bool:
     """Show the plain notice on a dead expert. True if the visitor wants to see the rest anyway."""
-    found = of.survey
-    (row, column), lines = found.place(expert), relations.line_loads(found, expert)
+    survey = of.survey
+    (row, column), lines = survey.place(expert), relations.line_loads(survey, expert)
     st.warning(
         f"**Expert {expert} is dead: nobody in this data uses it.** Its row {row} is used {lines['row']:.0f} times and its "
         f"column {column} {lines['column']:.0f} times; with equal use it would be {lines['even']:.0f}. Its vector is still the "

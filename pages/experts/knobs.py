@@ -20,17 +20,17 @@ SLIDER, SWAP = "exp_scale_", "exp_swap"
 
 def show_knobs(of: Subject, expert: int, user: int) -> list[str]:
     """Show sliders on the left, what they do on the right, and below one expert for everybody. Return what other turns do."""
-    now = page_context.require_context()
-    edit_list = edits.current_edits(now)
-    here = cache.user_prediction(now.open_run, user, edit_list, now.keep_seen)
-    left, right = st.columns([5, 6], gap="medium")
-    with left:
-        _place_sliders(of, here, edit_list)
-    turned_list = cached.turned_list(of, user, edit_list, now.keep_seen)
-    with right:
+    context = page_context.require_context()
+    edit_list = edits.current_edits(context)
+    prediction = cache.user_prediction(context.open_run, user, edit_list, context.keep_seen)
+    slider_column, list_column = st.columns([5, 6], gap="medium")
+    with slider_column:
+        _place_sliders(of, prediction, edit_list)
+    turned_list = cached.turned_list(of, user, edit_list, context.keep_seen)
+    with list_column:
         doubts = _show_list(of, turned_list)
-    if here.scales:
-        _show_cost(of, here.scales)
+    if prediction.scales:
+        _show_cost(of, prediction.scales)
         if len(turned_list.table):
             with st.expander("Every number", icon=":material/table:"):
                 _show_numbers(turned_list)
@@ -43,12 +43,12 @@ def show_knobs(of: Subject, expert: int, user: int) -> list[str]:
 # --- a person's experts ----------------------------------------------------------------------------------------------------
 
 
-def _place_sliders(of: Subject, here: Prediction, edit_list: Edits) -> None:
+def _place_sliders(of: Subject, prediction: Prediction, edit_list: Edits) -> None:
     st.markdown("**How strong is each expert?** :small[1 is as it is, 0 is silenced]")
-    columns, held = st.columns(2, gap="small"), page_context.is_locked(edits.PARAMETER)
-    for rank, expert in enumerate(here.experts):
+    columns, edits_locked = st.columns(2, gap="small"), page_context.is_locked(edits.PARAMETER)
+    for rank, expert in enumerate(prediction.experts):
         key = f"{SLIDER}{expert}"
-        st.session_state[key] = float(here.scales.get(expert, 1.0))  # what the list of edits says, whoever changed it
+        st.session_state[key] = float(prediction.scales.get(expert, 1.0))  # what the list of edits says, whoever changed it
         columns[rank % 2].slider(
             _name_expert(of, expert),
             0.0,
@@ -57,9 +57,9 @@ def _place_sliders(of: Subject, here: Prediction, edit_list: Edits) -> None:
             key=key,
             on_change=_scale_expert,
             args=(expert,),
-            disabled=held,
+            disabled=edits_locked,
         )
-    if unused := [str(expert) for expert in here.scales if expert not in here.experts]:
+    if unused := [str(expert) for expert in prediction.scales if expert not in prediction.experts]:
         st.caption(f"Your edits also turn expert {', '.join(unused)}, which this history does not use.")
     with page_elements.place_in_row():
         edits.undo_buttons(edit_list, "exp")
@@ -79,14 +79,14 @@ def _name_expert(of: Subject, expert: int) -> str:
 
 
 def _show_list(of: Subject, turned_list: TurnedList) -> list[str]:
-    many, did, doubts = of.item_words.many, of.item_words.did, []
+    plural, verb, doubts = of.item_words.many, of.item_words.did, []
     if turned_list.table.empty:
-        st.markdown(f"**Their ten {many}, with every expert as it is**")
+        st.markdown(f"**Their ten {plural}, with every expert as it is**")
     else:
         new, total = turned_list.change.counts["new"], len(turned_list.change.table)
         st.markdown(
-            f"**{new} of {total} {many} {'is' if new == 1 else 'are'} new**, compared with the same history and every expert as "
-            f"it is. What they {did} next {turned_list.change.truth_moved}."
+            f"**{new} of {total} {plural} {'is' if new == 1 else 'are'} new**, compared with the same history and every expert "
+            f"as it is. What they {verb} next {turned_list.change.truth_moved}."
         )
         rows = turned_list.table[turned_list.table["genre"] != ""].head(2).to_dict("records")
         lines = [
@@ -111,35 +111,41 @@ def _show_numbers(turned_list: TurnedList) -> None:
     rows = turned_list.table.to_dict("records")
     columns = page_elements.parse_columns(sentences.TEXT("TURNED", tries=len(turned_list.null_new)))
     alt = "The part of each turned expert’s genre among the ten, before and after, beside random turns"
-    shown = turned_list.table.assign(what=[f"{row['expert']} × {row['factor']:g}" for row in rows])[list(columns)]
-    page_elements.show_table("exp_turned", shown, sentences.KNOBS, alt, column_config=columns)
+    turned_rows = turned_list.table.assign(what=[f"{row['expert']} × {row['factor']:g}" for row in rows])[list(columns)]
+    page_elements.show_table("exp_turned", turned_rows, sentences.KNOBS, alt, column_config=columns)
 
 
 def _show_cost(of: Subject, scales: Scales) -> None:
     """Say what the turn costs everybody: kept once measured."""
-    many = len(users_touched(everybodys_factors(of.traffic, scales)))
-    measured = cached.known_cost(of, scales)
-    if measured is None:
-        some = f"{SAMPLE} of the {many:,}" if many > SAMPLE else f"the {many:,}"
+    n_touched = len(users_touched(everybodys_factors(of.traffic, scales)))
+    cost = cached.known_cost(of, scales)
+    if cost is None:
+        users_text = f"{SAMPLE} of the {n_touched:,}" if n_touched > SAMPLE else f"the {n_touched:,}"
         with page_elements.place_in_row():
-            pressed = st.button(
-                "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not many,
+            is_pressed = st.button(
+                "What does it cost everybody?", icon=":material/science:", key="exp_turn_cost", disabled=not n_touched,
                 help="It takes two passes over these people. Any other control stops them.",
             )  # fmt: skip
             place = st.empty()
-            place.caption(sentences.TEXT("COST_NOTE", some=some))
-        if not pressed:
+            place.caption(sentences.TEXT("COST_NOTE", some=users_text))
+        if not is_pressed:
             return
         bar = place.progress(0.0)
-        measured = cached.measure_cost(of, scales, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
+        cost = cached.measure_cost(of, scales, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
         place.empty()
-    this, other = measured.to_dict("records")
-    people = f"{this['n']:,} of the {this['touched']:,}" if this["touched"] > this["n"] else f"the {this['n']:,}"
+    turn_effect, null_effect = cost.to_dict("records")
+    scope_text = (
+        f"{turn_effect['n']:,} of the {turn_effect['touched']:,}"
+        if turn_effect["touched"] > turn_effect["n"]
+        else f"the {turn_effect['n']:,}"
+    )
     null = "There is no other expert to compare with."
-    if other["n"]:
-        null = f"The same turn on other experts changes it by {sentences.format_change(other)}."
-    st.markdown(f"For {people} people whom this turn touches, NDCG@10 changes by **{sentences.format_change(this)}**. {null}")
-    page_elements.remember_table("exp_turn_cost_rows", measured)
+    if null_effect["n"]:
+        null = f"The same turn on other experts changes it by {sentences.format_change(null_effect)}."
+    st.markdown(
+        f"For {scope_text} people whom this turn touches, NDCG@10 changes by **{sentences.format_change(turn_effect)}**. {null}"
+    )
+    page_elements.remember_table("exp_turn_cost_rows", cost)
 
 
 # --- one expert, for everybody ---------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ of = cached.survey_run(now.open_run)
 strongest = cache.strongest_expert(now.open_run, now.user)
 assert strongest is not None
 number = strongest if now.expert is None else now.expert
-turned = st.session_state.get(PART, option_in_address(PART, list(PARTS))) == TURN
-if turned:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
+is_turning = st.session_state.get(PART, option_in_address(PART, list(PARTS))) == TURN
+if is_turning:  # is about a person: sliders and list stand in one view, without the head of the chosen expert
     page_elements.show_title(f"What do person {now.user + 1}’s experts do, turned up or down?")
     st.write(sentences.TEXT("KNOBS_IDEA"))
     doubts: list[str] = []
@@ -35,9 +35,9 @@ else:
     lead = sentences.TEXT("LEAD", number=strongest, lead=user_cards.lead_words(now.model), person=now.user + 1)
     expert_summary.show_navigation(of, number, strongest, lead)
     doubts = expert_summary.show_summary(of, number, now.user)
-alive = turned or of.traffic.load[number] > 0 or expert_summary.show_dead_notice(of, number)
+has_users = is_turning or of.traffic.load[number] > 0 or expert_summary.show_dead_notice(of, number)
 chosen = choose_without_label("Part", list(PARTS), PART)
-if alive or chosen == EVERY:
+if has_users or chosen == EVERY:
     with st.container(border=True):
         doubts += PARTS[chosen](of, number, now.user) or ()
 page_elements.show_confidence_notes(doubts)

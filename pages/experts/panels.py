@@ -31,13 +31,13 @@ def show_all_experts(of: Subject, *_: int) -> list[str]:
     effects, size = cached.all_effects(of), of.survey.size
     with page_elements.place_in_row("bottom"):
         st.subheader(f"All {size:,} experts", anchor=False, width="stretch")
-        chosen = choose_one("Show", STATUS, key="exp_show", width="content", help=glossary.EXPERT_LOAD_HELP)
-        more = bind_widget(st.toggle, "More columns", key="exp_more")
+        status = choose_one("Show", STATUS, key="exp_show", width="content", help=glossary.EXPERT_LOAD_HELP)
+        all_columns = bind_widget(st.toggle, "More columns", key="exp_more")
     columns = page_elements.parse_columns(TEXT("COLUMNS"))
-    shown = cached.list_experts(of, chosen, effects, tuple(columns))
-    order = [name for name in shown if more or name in FIRST]
-    alt = f"{len(shown)} experts with row, column, people, status, genres and limits"
-    _show_table("exp_table", shown, expert_words.ALL, alt, columns, column_order=order, height=250)
+    experts = cached.list_experts(of, status, effects, tuple(columns))
+    order = [name for name in experts if all_columns or name in FIRST]
+    alt = f"{len(experts)} experts with row, column, people, status, genres and limits"
+    _show_table("exp_table", experts, expert_words.ALL, alt, columns, column_order=order, height=250)
     st.caption("Tick a row to open that expert.")
     counts = cached.expert_table(of)["status"].value_counts()
     doubts = ["**How busy.** " + ", ".join(f"{counts.get(name, 0)} {name}" for name in STATUS[1:]) + "."]
@@ -45,14 +45,14 @@ def show_all_experts(of: Subject, *_: int) -> list[str]:
         labelled, chance = cached.dead_by_chance(of)
         doubts.append(TEXT("SURE_NAMES", labelled=labelled, size=size, chance=chance))
     if effects is not None:
-        worse, better, chance = ablation.count_clear_effects(effects)
-        doubts.append(TEXT("SURE_ALL", worse=worse, better=better, size=len(effects), chance=chance))
+        n_worse, n_better, chance = ablation.count_clear_effects(effects)
+        doubts.append(TEXT("SURE_ALL", worse=n_worse, better=n_better, size=len(effects), chance=chance))
     elif of.traffic.experts.shape[1] > 1:
-        passes, asked = Ablations(page_context.RUNS), (of.run, of.dataset.hash)
+        ablations, request_arguments = Ablations(page_context.RUNS), (of.run, of.dataset.hash)
         job_bar.offer_job(
-            passes,
-            passes.latest_job(**passes.make_request(*asked)),
-            asked,
+            ablations,
+            ablations.latest_job(**ablations.make_request(*request_arguments)),
+            request_arguments,
             "exp_all",
             TEXT("NOT_MEASURED"),
             "Remove each and measure",
@@ -66,9 +66,10 @@ def _show_table(
 ) -> None:
     """Show experts, one a row; a chosen row becomes the expert of the page."""
     st.session_state[f"{key}_experts"] = frame["expert"].tolist()
-    shown = {name: look for name, look in columns.items() if name in frame}
+    column_looks = {name: look for name, look in columns.items() if name in frame}
     page_elements.show_table(
-        key, frame, about, alt, column_config=shown, on_select=lambda: _select_row(key), selection_mode="single-row", **more
+        key, frame, about, alt, column_config=column_looks, on_select=lambda: _select_row(key),
+        selection_mode="single-row", **more,
     )  # fmt: skip
 
 
@@ -96,10 +97,10 @@ def show_users_and_items(of: Subject, expert: int, user: int) -> list[str]:
 
 
 def _show_example_users(of: Subject, expert: int) -> None:
-    found, many = cached.example_users(of, expert), of.item_words.many
-    page_elements.show_heading(f"Its people, and the {many} it reads")
-    st.caption(TEXT("READS") if of.survey.of_reading is not None else TEXT("READS_NOT", many=many))
-    for group, rows in found.groupby("group", sort=False):
+    users, plural = cached.example_users(of, expert), of.item_words.many
+    page_elements.show_heading(f"Its people, and the {plural} it reads")
+    st.caption(TEXT("READS") if of.survey.of_reading is not None else TEXT("READS_NOT", many=plural))
+    for group, rows in users.groupby("group", sort=False):
         st.markdown(f"**{GROUPS[group]}**")
         for row in rows.to_dict("records"):
             _show_user(of, row)
@@ -107,14 +108,14 @@ def _show_example_users(of: Subject, expert: int) -> None:
 
 
 def _show_user(of: Subject, row: dict[str, Any]) -> None:
-    left, right = st.columns([1, 4], vertical_alignment="center")
-    number, many = row["user"] + 1, of.item_words.many
+    button_column, text_column = st.columns([1, 4], vertical_alignment="center")
+    number, plural = row["user"] + 1, of.item_words.many
     place_button(
         f"Person {number}",
         f"exp_meet_{row['group']}_{number}",
         page_context.select_user,
         int(row["user"]),
-        place=left,
+        place=button_column,
         width="stretch",
         disabled=page_context.is_locked("user"),
         help="The expert stays.",
@@ -122,12 +123,12 @@ def _show_user(of: Subject, row: dict[str, Any]) -> None:
     titles = [page_context.escape_markdown(inspect.split_year(of.dataset.catalog.title(item))[0]) for item in row["items"]]
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
-        read = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
-        more = f"{row['events']} {many}, read alike {row['even']:.1%} each; rank {row['rank']}, {row['margin']:+.3f}"
+        reading_text = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
+        detail_text = f"{row['events']} {plural}, read alike {row['even']:.1%} each; rank {row['rank']}, {row['margin']:+.3f}"
     else:
-        read = f"last {many}: " + ", ".join(titles)
-        more = f"{row['events']} {many}; {row['margin']:+.3f}"
-    right.markdown(f"{read}  \n:small[:gray[{more}]]")
+        reading_text = f"last {plural}: " + ", ".join(titles)
+        detail_text = f"{row['events']} {plural}; {row['margin']:+.3f}"
+    text_column.markdown(f"{reading_text}  \n:small[:gray[{detail_text}]]")
 
 
 def _show_own_experts(of: Subject, user: int) -> None:
@@ -144,18 +145,18 @@ SOURCES = {"people": "In the histories of its people", "reads": "In what it read
 
 
 def _show_genres(of: Subject, expert: int) -> None:
-    found = of.survey
-    if not found.genres:
+    survey = of.survey
+    if not survey.genres:
         return
     page_elements.show_heading("Its genres")
-    able = list(SOURCES) if found.of_reading is not None else ["people"]
-    source = choose_without_label("Evidence", able, "exp_evidence", named=SOURCES.__getitem__)
-    frame = (found.of_people if source == "people" else found.of_reading).of(expert)
+    sources = list(SOURCES) if survey.of_reading is not None else ["people"]
+    source = choose_without_label("Evidence", sources, "exp_evidence", named=SOURCES.__getitem__)
+    frame = (survey.of_people if source == "people" else survey.of_reading).of(expert)
     if frame.empty:
-        st.write(f"Only {found.traffic.load[expert]} people use this expert, too few to say anything about genres.")
+        st.write(f"Only {survey.traffic.load[expert]} people use this expert, too few to say anything about genres.")
         return
-    against = "all histories" if source == "people" else "the same histories, read evenly"
-    st.markdown(f"Its share for {frame['n'].iloc[0]} people, divided by its share in {against}. **× 1** means no difference.")
+    reference = "all histories" if source == "people" else "the same histories, read evenly"
+    st.markdown(f"Its share for {frame['n'].iloc[0]} people, divided by its share in {reference}. **× 1** means no difference.")
     first = frame.iloc[0]
     best = f"{first['genre']}, {first['lift']:.2f} ({first['low']:.2f} to {first['high']:.2f})"
     alt = f"Lift of {len(frame)} genres with intervals. First: {best}."
@@ -166,78 +167,82 @@ def _show_genres(of: Subject, expert: int) -> None:
 def _show_items(of: Subject, expert: int) -> list[str]:
     """Show what it pushes up and holds back. Return how sure that is."""
     page_elements.show_heading("What it suggests")
-    many, found = of.item_words.many, cached.pushes(of, expert)
-    direct, measured = st.columns(2, gap="medium")
-    with direct:
+    plural, pushed_items = of.item_words.many, cached.pushes(of, expert)
+    direct_column, measured_column = st.columns(2, gap="medium")
+    with direct_column:
         st.markdown("##### Alone")
-        _show_pushed_items(found, "direct", many, TEXT("ALONE"), TEXT("ALONE_NOT"))
-    with measured:
-        st.markdown(f"##### Measured, {found.n_users} people")
-        _show_pushed_items(found, "measured", many, TEXT("MEASURED", many=many), TEXT("NOTHING_TO_REMOVE"))
-    if "measured" not in found.table:
+        _show_pushed_items(pushed_items, "direct", plural, TEXT("ALONE"), TEXT("ALONE_NOT"))
+    with measured_column:
+        st.markdown(f"##### Measured, {pushed_items.n_users} people")
+        _show_pushed_items(pushed_items, "measured", plural, TEXT("MEASURED", many=plural), TEXT("NOTHING_TO_REMOVE"))
+    if "measured" not in pushed_items.table:
         return []
     doubts = [TEXT("SURE_PUSHED", near=expert_items.NEAR, fewest=expert_items.FEWEST)]
-    own, mean, high = found.agreement, found.control, found.control_high
-    if not np.isnan(own):
-        count = len(found.table)
+    own_agreement, mean, high = pushed_items.agreement, pushed_items.control, pushed_items.control_high
+    if not np.isnan(own_agreement):
+        count = len(pushed_items.table)
         st.markdown(
-            f"**Do the two agree?** They correlate by {own:+.2f}, {'more' if own > high else 'no more'} than for other experts."
+            f"**Do the two agree?** They correlate by {own_agreement:+.2f}, "
+            f"{'more' if own_agreement > high else 'no more'} than for other experts."
         )
-        alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {own:.2f}."
-        figure = charts.draw_agreement(found.table, page_context.theme_palette())
-        page_elements.show_chart("exp_agreement", figure, found.table, expert_words.ITEMS, alt)
-        doubts.append(TEXT("SURE_AGREE", own=own, count=count, many=many, mean=mean, high=high))
+        alt = f"{count} items: direct against measured push of expert {expert}; rank correlation {own_agreement:.2f}."
+        figure = charts.draw_agreement(pushed_items.table, page_context.theme_palette())
+        page_elements.show_chart("exp_agreement", figure, pushed_items.table, expert_words.ITEMS, alt)
+        doubts.append(TEXT("SURE_AGREE", own=own_agreement, count=count, many=plural, mean=mean, high=high))
     return doubts
 
 
-def _show_pushed_items(found: PushedItems, by: str, many: str, about: str, why_not: str) -> None:
-    if by not in found.table:
-        st.write(why_not)
+def _show_pushed_items(pushed_items: PushedItems, by: str, plural: str, explanation: str, missing_reason: str) -> None:
+    if by not in pushed_items.table:
+        st.write(missing_reason)
         return
-    st.caption(about)
-    up, down = expert_items.most_pushed(found.table, by)
-    for name, icon, frame in (("Pushed up", ":material/arrow_upward:", up), ("Held back", ":material/arrow_downward:", down)):
+    st.caption(explanation)
+    raised_items, lowered_items = expert_items.most_pushed(pushed_items.table, by)
+    for name, icon, frame in (
+        ("Pushed up", ":material/arrow_upward:", raised_items),
+        ("Held back", ":material/arrow_downward:", lowered_items),
+    ):
         lines = []
         for row in frame.to_dict("records"):
-            said = f"{row['direct']:+.3f}" if by == "direct" else _format_times(row)
-            lines.append(f"- {page_context.escape_markdown(inspect.split_year(row['title'])[0])} :small[{said}]")
-        st.markdown(f"{icon} **{name}**\n\n" + ("\n".join(lines) or f"no {many}"))
+            change_text = f"{row['direct']:+.3f}" if by == "direct" else _format_times(row)
+            lines.append(f"- {page_context.escape_markdown(inspect.split_year(row['title'])[0])} :small[{change_text}]")
+        st.markdown(f"{icon} **{name}**\n\n" + ("\n".join(lines) or f"no {plural}"))
 
 
 def _format_times(row: dict[str, float]) -> str:
-    unsure = "" if row["low"] > 1 or row["high"] < 1 else ", unsure"
-    return f"**× {row['times']:.3f}** ({row['low']:.3f} to {row['high']:.3f}), n = {row['n']:.0f}{unsure}"
+    doubt_text = "" if row["low"] > 1 or row["high"] < 1 else ", unsure"
+    return f"**× {row['times']:.3f}** ({row['low']:.3f} to {row['high']:.3f}), n = {row['n']:.0f}{doubt_text}"
 
 
 # --- what is around it -----------------------------------------------------------------------------
 
 
 def show_neighbours(of: Subject, expert: int, _: int) -> None:
-    found, palette = of.survey, page_context.theme_palette()
-    likeness, lines = relations.cosine_table(found, of.model, expert), relations.line_loads(found, expert)
-    for place, line, at in zip(st.columns(2, gap="medium"), ("row", "column"), found.place(expert), strict=True):
+    survey, palette = of.survey, page_context.theme_palette()
+    likeness, lines = relations.cosine_table(survey, of.model, expert), relations.line_loads(survey, expert)
+    for place, line, number in zip(st.columns(2, gap="medium"), ("row", "column"), survey.place(expert), strict=True):
         with place:
-            st.markdown(f"##### {line.capitalize()} {at}: {lines[line]:,.0f} uses, {lines['even']:,.0f} if all were equal")
+            st.markdown(f"##### {line.capitalize()} {number}: {lines[line]:,.0f} uses, {lines['even']:,.0f} if all were equal")
             part = relations.same_line(likeness, expert, line)
-            figure = charts.draw_siblings(part, palette, expert, found.band, line)
+            figure = charts.draw_siblings(part, palette, expert, survey.band, line)
             busiest = part.loc[part["load"].idxmax()]
             most = f"{busiest['expert']} with {busiest['load']} people"
-            alt = f"People of the {len(part)} experts in {line} {at}; the busiest is {most}."
+            alt = f"People of the {len(part)} experts in {line} {number}; the busiest is {most}."
             page_elements.show_chart(
                 f"exp_line_{line}", figure, part, expert_words.SIBLINGS if line == "row" else None, alt, experts=True
             )
-    left, right = st.columns(2, gap="medium")
-    with left:
-        usual, high = relations.mean_cosine(likeness, expert)
+    similar_column, joint_column = st.columns(2, gap="medium")
+    with similar_column:
+        mean_cosine, high = relations.mean_cosine(likeness, expert)
         st.markdown("##### Most similar")
-        st.caption(f"The cosine with other experts is {usual:.2f} on average; only 2.5% of them have more than {high:.2f}.")
-        near, columns = relations.nearest_experts(likeness, expert), page_elements.parse_columns(TEXT("NEAR"))
-        _show_table("exp_near", near, expert_words.NEAREST, "The most similar experts", columns)
-    with right:
+        st.caption(f"The cosine with other experts is {mean_cosine:.2f} on average; only 2.5% of them have more than {high:.2f}.")
+        neighbours, columns = relations.nearest_experts(likeness, expert), page_elements.parse_columns(TEXT("NEAR"))
+        _show_table("exp_near", neighbours, expert_words.NEAREST, "The most similar experts", columns)
+    with joint_column:
         st.markdown("##### Most often used together")
-        st.caption(f"Among its {found.traffic.load[expert]} people. × 1 means as often as by luck.")
-        together = relations.retrieved_together(found.traffic, expert)
-        if together.empty:
+        st.caption(f"Among its {survey.traffic.load[expert]} people. × 1 means as often as by luck.")
+        joint_experts = relations.retrieved_together(survey.traffic, expert)
+        if joint_experts.empty:
             st.write("Nobody uses it.")
         else:
-            _show_table("exp_together", together, expert_words.TOGETHER, "Experts that the same people use", columns)
+            _show_table("exp_together", joint_experts, expert_words.TOGETHER, "Experts that the same people use", columns)

@@ -17,21 +17,23 @@ ALL, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = T
 MORE = ":green-badge[holds for other people]"
 
 
-def first_titles(alone: OwnRanking, between: str) -> str:
+def first_titles(own_ranking: OwnRanking, between: str) -> str:
     """Name the first two that an expert recommends by itself; nothing where that is not known."""
-    return between.join(escape_markdown(split_year(title)[0]) for title in alone.titles[:2])
+    return between.join(escape_markdown(split_year(title)[0]) for title in own_ranking.titles[:2])
 
 
-def meaning_notes(label: Label | None, alone: OwnRanking) -> list[str]:
+def meaning_notes(label: Label | None, own_ranking: OwnRanking) -> list[str]:
     """Say what other evidence there is: what its people like, and what it recommends by itself."""
     doubts = []
     if label is not None and label.genres:
         genre = escape_markdown(label.genres[0])
         doubts.append(TEXT("SURE_LABEL", genre=genre, lift=label.lift, low=label.low, high=label.high, n=label.n))
-    if alone.titles:
-        doubts.append(TEXT("SURE_FIRST", titles=first_titles(alone, " and ")))
-    if alone.genre:
-        doubts.append(TEXT("SURE_ALONE", genre=escape_markdown(alone.genre), times=alone.times, chance=alone.chance))
+    if own_ranking.titles:
+        doubts.append(TEXT("SURE_FIRST", titles=first_titles(own_ranking, " and ")))
+    if own_ranking.genre:
+        doubts.append(
+            TEXT("SURE_ALONE", genre=escape_markdown(own_ranking.genre), times=own_ranking.times, chance=own_ranking.chance)
+        )
     return doubts
 
 
@@ -41,22 +43,26 @@ VERDICTS = {
 }  # fmt: skip
 
 
-def describe_effect(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None = None) -> tuple[str, str]:
+def describe_effect(row: Mapping[Hashable, Any], matched_row: Mapping[Hashable, Any] | None = None) -> tuple[str, str]:
     """Say what removing it does: a verdict and a sentence, which says where experts as much used (`alike`) are missed as much."""
-    word = ablation.effect_verdict(row)
-    end = "."
-    if word in ("unclear", "same"):
-        end = ", but what people really chose next does not move measurably."
-    elif word == "worse" and alike is not None and alike["d_ndcg"] <= row["d_ndcg"]:
-        end = ". Removing another expert that as many people use does the same harm."
-    return VERDICTS[word], f"**{row['replaced']:.1f} of 10** suggestions change{end}"
+    verdict = ablation.effect_verdict(row)
+    ending = "."
+    if verdict in ("unclear", "same"):
+        ending = ", but what people really chose next does not move measurably."
+    elif verdict == "worse" and matched_row is not None and matched_row["d_ndcg"] <= row["d_ndcg"]:
+        ending = ". Removing another expert that as many people use does the same harm."
+    return VERDICTS[verdict], f"**{row['replaced']:.1f} of 10** suggestions change{ending}"
 
 
-def effect_notes(row: Mapping[Hashable, Any], alike: Mapping[Hashable, Any] | None) -> list[str]:
+def effect_notes(row: Mapping[Hashable, Any], matched_row: Mapping[Hashable, Any] | None) -> list[str]:
     """Give the numbers of a removal, beside that of experts which as many people use."""
     if ablation.effect_verdict(row) == "few":
         return []
-    null = "" if alike is None else f" Removing experts that about as many people use changes it by {format_change(alike)}."
+    null = (
+        ""
+        if matched_row is None
+        else f" Removing experts that about as many people use changes it by {format_change(matched_row)}."
+    )
     return [f"**Removing it** changes NDCG@10 by {format_change(row)}, p = {row['p']:.2f}.{null}"]
 
 

@@ -104,12 +104,12 @@ def show_moments(context: Context, moment: int, keep_seen: bool) -> None:
     table, retrieved = cached.trace_moments(context.open_run, context.user, keep_seen)
     experts, count = busiest_experts(retrieved, moment)
     drawn = experts["expert"].nunique()
-    some = f" You see the experts of this moment and the most used ones, {drawn} of {count}." if drawn < count else ""
+    drawn_text = f" You see the experts of this moment and the most used ones, {drawn} of {count}." if drawn < count else ""
     other, second, dotted = None, "", ""
     if context.other is not None:
         other, second = cached.trace_moments(context.other, context.user, keep_seen).ranks, context.other.run.name
         dotted = f" The dotted line is {page_context.escape_markdown(second)}."
-    st.caption(f"{TEXT('OVER_TIME')}{some}{dotted}")
+    st.caption(f"{TEXT('OVER_TIME')}{drawn_text}{dotted}")
     figure = cache.cached_figure(
         charts.draw_moments, table, experts, moment, page_context.theme_palette(), other, (context.run.name, second)
     )

@@ -84,17 +84,20 @@ def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_event
     null = cache.null_edits(context.open_run, context.user, edit_list, keep_seen, n_events) if edit_list else None
     if null is None:
         return
-    (_, own, others, _), *more = null.rows(did := context.item_words.did)
+    (_, own_change, null_change, _), *other_rows = null.rows(verb := context.item_words.did)
     text = TEXT(
         "BY_CHANCE",
         done=page_context.escape_markdown(str(null.table["done"].iloc[0])),
-        what=f"what they {did} next" if null.truth_known else "the item that moved most",
-        own=own,
+        what=f"what they {verb} next" if null.truth_known else "the item that moved most",
+        own=own_change,
         n=null.n,
         others="experts" if isinstance(edit_list[-1], Silence | Scale) else context.item_words.many,
-        null=f"the median is {others}" if others[0].isdigit() else others,
+        null=f"the median is {null_change}" if null_change[0].isdigit() else null_change,
     )
-    st.markdown(text, help="; ".join(f"{name}: this {mine}, others {theirs}" for name, mine, theirs, _ in more) or None)
+    st.markdown(
+        text,
+        help="; ".join(f"{name}: this {own_value}, others {null_value}" for name, own_value, null_value, _ in other_rows) or None,
+    )
     page_elements.remember_table("chance", null.table)
 
 
@@ -109,8 +112,8 @@ def show_experts(context: Context, prediction: Prediction, before: Prediction | 
     for place, (expert, gate, part) in enumerate(
         zip(prediction.experts, gates, _describe_shares(prediction.retrieved), strict=True), 1
     ):
-        was = earlier.index(expert) + 1 if expert in earlier else None
-        change = "new here" if was is None else f"was {was}." if was != place else ""
+        old_rank = earlier.index(expert) + 1 if expert in earlier else None
+        change = "new here" if old_rank is None else f"was {old_rank}." if old_rank != place else ""
         if (factor := prediction.scales.get(expert)) is not None:
             change = f"counts × {factor:g}" if factor else "silenced"
         rows.append(
@@ -125,8 +128,8 @@ def show_experts(context: Context, prediction: Prediction, before: Prediction | 
         )
     style = f"list-style:none;margin:0;padding:0;{GRID}"
     st.html(f'<ol aria-label="Retrieved experts, best first" style="{style}">{"".join(rows)}</ol>')
-    if gone := [str(expert) for expert in earlier if expert not in prediction.experts]:
-        st.caption(f"{'Expert' if len(gone) == 1 else 'Experts'} no longer retrieved: {', '.join(gone)}.")
+    if lost_experts := [str(expert) for expert in earlier if expert not in prediction.experts]:
+        st.caption(f"{'Expert' if len(lost_experts) == 1 else 'Experts'} no longer retrieved: {', '.join(lost_experts)}.")
     page_elements.show_explanation(EXPERTS)
 
 

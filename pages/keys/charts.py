@@ -12,24 +12,24 @@ from pages.components.plot import STEADY, Chart, Palette, panel_layout, style_fi
 STROKE, SQUARE = 24, 14  # pixels of the weightiest vote of one event, and of those of all earlier ones
 
 
-def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words, p: Palette) -> Chart:
+def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, item_words: Words, p: Palette) -> Chart:
     """Who voted for whom: events along x (`marks` with their `title`), a row an elected expert and one for all others, and
     beside each row the sum of its votes and, in brackets, how many are usual. The event that is looked at has a line, too."""
     k = len(sums) - 1
     elected, colours = sums[:k], [p.load[-1]] * k + [p.muted]
     names = [*(f"{row.place}. expert {row.expert}" for row in elected.itertuples()), "all others"]
     single = marks["event"] > 0
-    drawn = f"votes of {'all' if single.all() else 'the last'} {words.many}"
+    drawn = f"votes of {'all' if single.all() else 'the last'} {item_words.many}"
     first, last = int(marks.loc[single, "event"].min()), int(marks["event"].max())
     data: list[dict[str, Any]] = []
     stroke = {"symbol": "line-ns-open", "line": {"width": 3}}
-    for some, marker, power in ((single, stroke, 1), (~single, {"symbol": "square"}, 0.5)):  # by height, and by area
-        part = marks[some]
+    for selection, marker, power in ((single, stroke, 1), (~single, {"symbol": "square"}, 0.5)):  # by height, and by area
+        part = marks[selection]
         size = (part["votes"] / part["votes"].max()) ** power * (STROKE if power == 1 else SQUARE)
         numbered = [f"{n}. {title}" if n else "" for n, title in zip(part["event"], part["title"], strict=True)]
         texts = [
             f"{safe(name)}<br>expert {row.experts}: {row.share:.0%} of its vote, {row.votes:.1%} of all votes" if name
-            else f"all {words.many} before: {row.votes:.1%} of all votes"
+            else f"all {item_words.many} before: {row.votes:.1%} of all votes"
             for name, row in zip(numbered, part.itertuples(), strict=True)
         ]  # fmt: skip
         data.append({
@@ -43,7 +43,7 @@ def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words
         "marker": {"color": colours}, "customdata": sums[["votes", "events"]].to_numpy(), "textposition": "outside",
         "text": [*(f"{row.votes:.0%} ({row.usual:.1%})" for row in elected.itertuples()), f"{sums['votes'].iloc[k]:.0%}"],
         "cliponaxis": False,
-        "hovertemplate": "%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + words.many + "<extra></extra>",
+        "hovertemplate": "%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + item_words.many + "<extra></extra>",
     })  # fmt: skip
     layout = panel_layout([0.78, 0.22], (drawn, "votes (average)"), p, gap=0.02) | {
         "height": 90 + 30 * (k + 1), "margin": {"l": 8, "r": 8, "t": 30, "b": 8}, "showlegend": False, "dragmode": False,
@@ -54,7 +54,7 @@ def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, words: Words
     plain = {"showgrid": False, "zeroline": False, "fixedrange": True}
     layout["xaxis"] |= plain | {
         "tickvals": list(ends), "ticktext": list(ends.values()), "range": [min(ends) - 1, last + 1],
-        "title": {"text": f"{words.many}, old to new", "standoff": 0},
+        "title": {"text": f"{item_words.many}, old to new", "standoff": 0},
     }  # fmt: skip
     layout["xaxis2"] |= plain | {"showticklabels": False, "range": [0, 2 * max(float(elected["votes"].max()), 1e-6)]}
     rows = {"range": [k + 0.5, -0.5], "tickvals": list(range(k + 1)), "ticktext": names}

@@ -18,9 +18,11 @@ from pages.keys import sentences
 LARGEST = 32  # squares a side; of more only the kept rows and columns are drawn
 KEY, MOVED = "keys_picture", "moved"
 MOST = 4  # experts that one may want of the 4 × 4
-_here = Path(__file__)
+_SCRIPT_FILE = Path(__file__)
 _mount = st.components.v2.component(
-    "elastic_search", css=_here.with_suffix(".css").read_text(encoding="utf-8"), js=_here.with_suffix(".js").read_text("utf-8")
+    "elastic_search",
+    css=_SCRIPT_FILE.with_suffix(".css").read_text(encoding="utf-8"),
+    js=_SCRIPT_FILE.with_suffix(".js").read_text("utf-8"),
 )
 
 

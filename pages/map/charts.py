@@ -41,10 +41,10 @@ def draw_map(
         {"x": mark.x, "y": mark.y, "text": f"<b>expert {selected}</b>", "font": {"color": colours.text}, **label}
         for mark in marks[marks["expert"] == selected].itertuples()
     ]
-    shown = 1 < len(groups) <= LEGEND + 1
+    has_legend = 1 < len(groups) <= LEGEND + 1
     layout = {
-        "height": 380, "margin": {"l": 4, "r": 4, "t": 28 if shown else 8, "b": 4}, "dragmode": False, "annotations": notes,
-        "clickmode": "event+select", "hovermode": "closest", "uirevision": "map", "showlegend": shown,
+        "height": 380, "margin": {"l": 4, "r": 4, "t": 28 if has_legend else 8, "b": 4}, "dragmode": False, "annotations": notes,
+        "clickmode": "event+select", "hovermode": "closest", "uirevision": "map", "showlegend": has_legend,
         "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "itemsizing": "constant"},
         "xaxis": BARE, "yaxis": BARE | SAME_SCALE,
     }  # fmt: skip

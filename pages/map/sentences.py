@@ -28,25 +28,27 @@ def describe_regions(text: bool, region: Region) -> tuple[str, str]:
         number = f"an expert’s number and the mean of its {near} nearest have a correlation of {alike:.2f}"
         chance = f"{low:.2f} to {high:.2f}"
     places = 3 if text else 2  # as they are shown: nobody reads "more than 5 to 9%" of 9%
-    mine, least, most = (round(value, places) for value in (alike, low, high))
-    where = "more often than" if mine > most else "no more often than" if mine >= least else "less often than"
-    return f"Experts of one colour are neighbours **{where} chance** explains.", TEXT("SURE_COLOUR", number=number, chance=chance)
+    observed, lowest, highest = (round(value, places) for value in (alike, low, high))
+    comparison = "more often than" if observed > highest else "no more often than" if observed >= lowest else "less often than"
+    return f"Experts of one colour are neighbours **{comparison} chance** explains.", TEXT(
+        "SURE_COLOUR", number=number, chance=chance
+    )
 
 
 def describe_trust(panel: pd.DataFrame, method: str, agreement: float | None) -> tuple[str, list[str]]:
     """How many neighbours the picture keeps, beside one of random numbers: a sentence, and how sure it is."""
-    mine = panel[(panel["map"] == method) & (panel["of"] == "experts")]
-    null = panel[(panel["map"] == method) & (panel["of"] != "experts")]
-    if mine.empty or null.empty:
+    expert_rows = panel[(panel["map"] == method) & (panel["of"] == "experts")]
+    null_rows = panel[(panel["map"] == method) & (panel["of"] != "experts")]
+    if expert_rows.empty or null_rows.empty:
         return "", []
-    best, noise, near = mine["overlap"].mean(), null["overlap"].mean(), int(panel["neighbours"].iloc[0])
-    gain = (mine["trust"].min() - null["trust"].max()) / max(1 - null["trust"].max(), 1e-9)
+    best, noise, near = expert_rows["overlap"].mean(), null_rows["overlap"].mean(), int(panel["neighbours"].iloc[0])
+    gain = (expert_rows["trust"].min() - null_rows["trust"].max()) / max(1 - null_rows["trust"].max(), 1e-9)
     advice = "So you can trust it" if gain > 0.3 else "So trust it a little" if gain > 0.1 else "So do not trust it"
     sentence = (
         f"This picture keeps **{best:.0%}** of an expert’s {near} nearest neighbours; a picture of random numbers keeps "
         f"{noise:.0%}. **{advice}.**"
     )
-    doubts = [TEXT("SURE_TRUST", trust=mine["trust"].mean(), noise=null["trust"].mean())]
+    doubts = [TEXT("SURE_TRUST", trust=expert_rows["trust"].mean(), noise=null_rows["trust"].mean())]
     if agreement is not None and method == "UMAP":
         doubts.append(TEXT("SURE_SEEDS", agreement=agreement))
     return sentence, doubts

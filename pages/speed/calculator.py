@@ -18,10 +18,10 @@ def show_calculator() -> None:
         side = bind_widget(st.selectbox, "√K, side", (8, 16, 32, 64, 512, 2048), index=1, key="spd_calc_side", width=160)
     table = costs.cost_table(costs.Sizes(length=n, width=d, k=k, n_subkeys=side))
     by_system = table.set_index("system")["operations"]
-    ours, fused, eager = (by_system[costs.LABELS[name]] for name in ("elastic", "sasrec-fused", "sasrec-eager"))
+    elastic_cost, fused_cost, eager_cost = (by_system[costs.LABELS[name]] for name in ("elastic", "sasrec-fused", "sasrec-eager"))
     sentence = TEXT(
-        "costs", n=f"{n:,}", ours=f"{ours / 1e6:,.1f}", items=f"{costs.ITEMS:,}", fused=f"{fused / ours:.1f}",
-        eager=f"{eager / ours:.1f}",
+        "costs", n=f"{n:,}", ours=f"{elastic_cost / 1e6:,.1f}", items=f"{costs.ITEMS:,}",
+        fused=f"{fused_cost / elastic_cost:.1f}", eager=f"{eager_cost / elastic_cost:.1f}",
     )  # fmt: skip
     st.markdown(page_context.escape_markdown(sentence))
     page_elements.show_table(

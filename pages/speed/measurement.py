@@ -29,48 +29,48 @@ def choose_plan() -> Plan | None:
             st.selectbox, "√K", (8, 16, 32, 64, 128), index=1, key="spd_side", width=110, help="Side of the memory"
         )
     try:
-        made = Plan(
+        plan = Plan(
             lengths=tuple(sorted(lengths)), systems=tuple(systems), histories=batch, threads=int(threads), repeats=int(repeats),
             k=k, n_subkeys=n_subkeys,
         )  # fmt: skip
     except InputError as error:
         st.warning(f"{page_context.escape_markdown(error).capitalize()}.")
         return None
-    if made.left_out():
-        many = ", ".join(f"{n:,}" for n in made.left_out())
-        st.caption(f"{costs.LABELS['sasrec-eager']}, is left out at N = {many}: too much memory.")
-    return made
+    if plan.left_out():
+        lengths_text = ", ".join(f"{n:,}" for n in plan.left_out())
+        st.caption(f"{costs.LABELS['sasrec-eager']}, is left out at N = {lengths_text}: too much memory.")
+    return plan
 
 
-def submit_plan(wanted: Plan) -> None:
+def submit_plan(plan: Plan) -> None:
     """A button's callback."""
-    if job_bar.call_queue(Measurements(page_context.RUNS), "submit", wanted):
+    if job_bar.call_queue(Measurements(page_context.RUNS), "submit", plan):
         st.session_state["spd_source"] = curves.MEASURED
 
 
 def show_panel() -> Measurement | None:
     """Controls, button and progress; returns the measurement of this machine that answers."""
     jobs = Measurements(page_context.RUNS)
-    latest, shown = jobs.latest_job(), jobs.last_with_rows()
-    active = latest is not None and latest.active
+    latest_job, result_job = jobs.latest_job(), jobs.last_with_rows()
+    is_active = latest_job is not None and latest_job.active
     with st.expander("Measure on this machine", icon=":material/timer:", key="spd_panel"):
-        wanted = choose_plan()
-        held = page_context.is_switched_off("measurement")
+        plan = choose_plan()
+        is_locked = page_context.is_switched_off("measurement")
         place_button(
-            "Start measuring", "spd_start", submit_plan, wanted, icon="play_arrow", type="primary",
-            disabled=wanted is None or active or held, help="You may leave the page meanwhile.",
+            "Start measuring", "spd_start", submit_plan, plan, icon="play_arrow", type="primary",
+            disabled=plan is None or is_active or is_locked, help="You may leave the page meanwhile.",
         )  # fmt: skip
         st.caption("This takes one to three minutes. Leave the machine alone meanwhile, or it will look slower than it is.")
     job_bar.show_refusal(jobs)
-    if latest is None:
-        return shown
-    job_bar.show_bars(jobs, [latest], "spd", lambda job: "Measuring")
-    if latest.state == "failed":
-        st.error(f"The last measurement failed: {page_context.escape_markdown(latest.reason)}")
+    if latest_job is None:
+        return result_job
+    job_bar.show_bars(jobs, [latest_job], "spd", lambda job: "Measuring")
+    if latest_job.state == "failed":
+        st.error(f"The last measurement failed: {page_context.escape_markdown(latest_job.reason)}")
         with st.expander("What it said"):
-            st.code(latest.log or "nothing", language=None)
-    elif latest.state in ("interrupted", "stopped"):
-        st.caption(f"The last measurement was {'cancelled' if latest.state == 'stopped' else 'interrupted'}.")
-    if shown and shown.id != latest.id:
+            st.code(latest_job.log or "nothing", language=None)
+    elif latest_job.state in ("interrupted", "stopped"):
+        st.caption(f"The last measurement was {'cancelled' if latest_job.state == 'stopped' else 'interrupted'}.")
+    if result_job and result_job.id != latest_job.id:
         st.caption(f"“{curves.MEASURED.capitalize()}” shows the one before it, which finished.")
-    return shown
+    return result_job

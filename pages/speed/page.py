@@ -77,6 +77,4 @@ measurement, file = show_panel(), curves.shipped_file(page_context.RUNS)
 with answer:
     {READING: reading_a_history, EVENT: one_new_event, CALCULATOR: calculator.show_calculator}[part]()
 command = "events --batch 8 --threads 1" if part == EVENT else "latency --directions forward --threads 1"
-page_elements.show_footer(
-    f"nice elastic bench {command}", source=st.session_state.get("spd_source", SOURCES[0]), view=part
-)
+page_elements.show_footer(f"nice elastic bench {command}", source=st.session_state.get("spd_source", SOURCES[0]), view=part)

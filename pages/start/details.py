@@ -44,24 +44,26 @@ class Details(NamedTuple):
 
 
 @cached_resource(64)
-def item_influence(of: OpenRun, items: np.ndarray, target: int, scales: object, keep_seen: bool, _here: Prediction) -> Influence:
+def item_influence(
+    open_run: OpenRun, items: np.ndarray, target: int, scales: object, keep_seen: bool, _prediction: Prediction
+) -> Influence:
     """What every event of a history changes for one item."""
-    return influence.measure_influence(of.model, of.dataset, History(items, target), _here.scales, keep_seen)
+    return influence.measure_influence(open_run.model, open_run.dataset, History(items, target), _prediction.scales, keep_seen)
 
 
-def current_details(now: Context, person: EditedPerson, items: list[int]) -> Details | None:
+def current_details(context: Context, edited_person: EditedPerson, items: list[int]) -> Details | None:
     """What the address opens; None where it opens nothing that is there. `items`: the suggestions."""
-    owner, match = (now.dataset.hash, now.user), FORM.fullmatch(st.query_params.get(PARAMETER, ""))
-    stays = st.session_state.get(OWNER, owner) == owner
+    owner, match = (context.dataset.hash, context.user), FORM.fullmatch(st.query_params.get(PARAMETER, ""))
+    is_same_user = st.session_state.get(OWNER, owner) == owner
     st.session_state[OWNER] = owner
-    if match is None or not stays:
+    if match is None or not is_same_user:
         write_in_address(PARAMETER, None)
         return None
     details = Details(match[1], int(match[2]))
-    known = {
-        EVENT: person.numbers.tolist(), EXPERT: range(inspect.memory_size(now.model)), ITEM: items,
+    numbers_in_view = {
+        EVENT: edited_person.numbers.tolist(), EXPERT: range(inspect.memory_size(context.model)), ITEM: items,
     }[details.kind]  # fmt: skip
-    return details if details.number in known else None
+    return details if details.number in numbers_in_view else None
 
 
 def toggle_details(pressed: str) -> None:
@@ -83,11 +85,13 @@ def close_details() -> None:
     write_in_address(PARAMETER, None)
 
 
-def show_details(now: Context, details: Details, person: EditedPerson, here: Prediction, trace: ModelTrace) -> None:
+def show_details(
+    context: Context, details: Details, edited_person: EditedPerson, prediction: Prediction, trace: ModelTrace
+) -> None:
     """The panel below the picture."""
     with st.container(border=True, key="start_details"):
-        show = {EVENT: _show_event, EXPERT: _show_expert, ITEM: _show_item}[details.kind]
-        show(now, details.number, person, here, trace)
+        show_kind = {EVENT: _show_event, EXPERT: _show_expert, ITEM: _show_item}[details.kind]
+        show_kind(context, details.number, edited_person, prediction, trace)
 
 
 def _show_head(title: str, page: str, edit: Remove | Silence | None, can_edit: bool) -> None:
@@ -99,9 +103,9 @@ def _show_head(title: str, page: str, edit: Remove | Silence | None, can_edit: b
                 "Take it away", "start_details_away", edits.append_edits, edit, icon="block",
                 disabled=not can_edit or page_context.is_locked(edits.PARAMETER),
             )  # fmt: skip
-        opens = place_button("Open in full", "start_details_full", _prepare_page, page, icon="open_in_full")
+        is_pressed = place_button("Open in full", "start_details_full", _prepare_page, page, icon="open_in_full")
         place_button("Close", "start_details_close", close_details, icon="close")
-    if opens:
+    if is_pressed:
         page_context.open_page(f"{page}/page.py")
 
 
@@ -110,25 +114,25 @@ def _prepare_page(page: str) -> None:
         st.session_state[JOURNEY_PART], st.session_state[JOURNEY_TARGET] = MATTERS, TOP
 
 
-def _show_expert(now: Context, expert: int, person: EditedPerson, here: Prediction, trace: ModelTrace) -> None:
-    name, retrieved = cache.expert_name(now.open_run, expert), expert in here.active_experts
+def _show_expert(context: Context, expert: int, edited_person: EditedPerson, prediction: Prediction, trace: ModelTrace) -> None:
+    name, retrieved = cache.expert_name(context.open_run, expert), expert in prediction.active_experts
     title = f"Expert {expert}" + (f" · {page_context.escape_markdown(name)}" if name else "")
-    _show_head(title, "experts", Silence(expert) if retrieved else None, len(here.active_experts) > 1)
+    _show_head(title, "experts", Silence(expert) if retrieved else None, len(prediction.active_experts) > 1)
     meaning, crowd, effect = st.columns(3)
     with meaning:
         st.markdown("**What does it stand for?**")
-        found = cache.expert_names(now.open_run).get(expert) if now.dataset.catalog.genres else None
-        if found is not None and found.holds:
-            by = "BY_SLOT" if trace.suggestion_share is not None else "BY_PEOPLE"
-            st.markdown(TEXT(by, name=page_context.escape_markdown(name), lift=found.lift))
+        known_name = cache.expert_names(context.open_run).get(expert) if context.dataset.catalog.genres else None
+        if known_name is not None and known_name.holds:
+            template = "BY_SLOT" if trace.suggestion_share is not None else "BY_PEOPLE"
+            st.markdown(TEXT(template, name=page_context.escape_markdown(name), lift=known_name.lift))
         else:
             st.markdown(TEXT("UNNAMED"))
         if retrieved and trace.event_share is not None:
-            held = largest_items(here.history.items, trace.event_share[trace.experts.index(expert)], 3)
-            listed = ", ".join(f"{share:.0%} {_item_name(now, item)}" for item, share in held)
-            st.markdown(TEXT("HOLDS", listed=listed) if listed else "")
+            held_items = largest_items(prediction.history.items, trace.event_share[trace.experts.index(expert)], 3)
+            items_text = ", ".join(f"{share:.0%} {_item_name(context, item)}" for item, share in held_items)
+            st.markdown(TEXT("HOLDS", listed=items_text) if items_text else "")
     with crowd:
-        traffic = cache.route_everybody(now.open_run)
+        traffic = cache.route_everybody(context.open_run)
         st.markdown("**Who uses it?**")
         values = {"load": f"{traffic.load[expert]:,.0f}", "people": f"{len(traffic.experts):,}"}
         st.markdown(TEXT("USED", even=f"{traffic.experts.size / len(traffic.load):,.0f}", **values))
@@ -137,19 +141,21 @@ def _show_expert(now: Context, expert: int, person: EditedPerson, here: Predicti
         if not retrieved:
             st.markdown(TEXT("NOT_RETRIEVED"))
         else:
-            _show_changes(now, here, trace.without_expert[:, trace.experts.index(expert)], TEXT("UNCHANGED_EXPERT"))
+            _show_changes(context, prediction, trace.without_expert[:, trace.experts.index(expert)], TEXT("UNCHANGED_EXPERT"))
 
 
-def _show_event(now: Context, number: int, person: EditedPerson, here: Prediction, trace: ModelTrace) -> None:
-    index = person.numbers.tolist().index(number)
-    item = int(here.history.items[index])
-    _show_head(_item_name(now, item), "journey", Remove(number, number), here.n_events > 1)
+def _show_event(context: Context, number: int, edited_person: EditedPerson, prediction: Prediction, trace: ModelTrace) -> None:
+    index = edited_person.numbers.tolist().index(number)
+    item = int(prediction.history.items[index])
+    _show_head(_item_name(context, item), "journey", Remove(number, number), prediction.n_events > 1)
     holders, effect = st.columns(2)
     with holders:
         st.markdown("**Which experts keep it?**")
         shares = [] if trace.event_share is None else trace.event_share[:, index].tolist()
-        held = sorted(zip(shares, trace.experts, strict=False), reverse=True)
-        rows = [(_expert_title(now, expert), share, f"{share:.0%}") for share, expert in held[:MOST] if share >= 0.01]
+        expert_shares = sorted(zip(shares, trace.experts, strict=False), reverse=True)
+        rows = [
+            (_expert_title(context, expert), share, f"{share:.0%}") for share, expert in expert_shares[:MOST] if share >= 0.01
+        ]
         if rows:
             st.html(bars_html(rows, TEXT("KEEPS_LABEL"), page_context.theme_palette().lit))
         else:
@@ -157,59 +163,66 @@ def _show_event(now: Context, number: int, person: EditedPerson, here: Predictio
     with effect:
         st.markdown("**What changes without it?**")
         if index in trace.indices:
-            _show_changes(now, here, trace.without_event[:, list(trace.indices).index(index)], TEXT("UNCHANGED_EVENT"))
+            _show_changes(context, prediction, trace.without_event[:, list(trace.indices).index(index)], TEXT("UNCHANGED_EVENT"))
         else:
             st.markdown(TEXT("NOT_SHOWN"))
 
 
-def _show_item(now: Context, item: int, person: EditedPerson, here: Prediction, trace: ModelTrace) -> None:
-    row = here.recommendation.table["item"].tolist().index(item)
-    _show_head(f"{row + 1}. {_item_name(now, item)}", "journey", None, False)
+def _show_item(context: Context, item: int, edited_person: EditedPerson, prediction: Prediction, trace: ModelTrace) -> None:
+    row = prediction.recommendation.table["item"].tolist().index(item)
+    _show_head(f"{row + 1}. {_item_name(context, item)}", "journey", None, False)
     events, experts = st.columns(2)
-    words, palette = now.item_words, page_context.theme_palette()
+    item_words, palette = context.item_words, page_context.theme_palette()
     with events:
-        st.markdown(f"**Which {words.many} speak for it?**")
+        st.markdown(f"**Which {item_words.many} speak for it?**")
         try:
-            found = item_influence(now.open_run, here.history.items, item, sorted(here.scales.items()), here.keep_seen, here)
+            influences = item_influence(
+                context.open_run,
+                prediction.history.items,
+                item,
+                sorted(prediction.scales.items()),
+                prediction.keep_seen,
+                prediction,
+            )
         except InputError as error:
             st.markdown(page_context.escape_markdown(f"{str(error)[:1].upper()}{str(error)[1:]}."))
         else:
-            strongest = found.strongest(MOST)
+            strongest = influences.strongest(MOST)
             rows = [
                 (inspect.split_year(each.title)[0], 1 / each.times - 1, format_change(1 / each.times))
                 for each in strongest.itertuples()
             ]
-            st.html(bars_html(rows, TEXT("SPEAKS_LABEL", one=words.one), palette.lit))
-            st.caption(TEXT("SPEAKS", one=words.one, many=words.many, among=len(found.table)))
+            st.html(bars_html(rows, TEXT("SPEAKS_LABEL", one=item_words.one), palette.lit))
+            st.caption(TEXT("SPEAKS", one=item_words.one, many=item_words.many, among=len(influences.table)))
     with experts:
         if not trace.experts:
             return
         st.markdown("**Which experts matter for it?**")
         changes = trace.without_expert[row]
         order = [at for at in np.argsort(np.nan_to_num(changes, nan=1.0), kind="stable") if not np.isnan(changes[at])][:MOST]
-        rows = [(_expert_title(now, trace.experts[at]), float(changes[at] - 1), format_change(changes[at])) for at in order]
+        rows = [(_expert_title(context, trace.experts[at]), float(changes[at] - 1), format_change(changes[at])) for at in order]
         st.html(bars_html(rows, TEXT("MATTER_LABEL"), palette.lit))
 
 
-def _show_changes(now: Context, here: Prediction, times: np.ndarray, unchanged: str) -> None:
+def _show_changes(context: Context, prediction: Prediction, times: np.ndarray, unchanged: str) -> None:
     """The suggestions that a removal changes most; a sentence where none changes."""
-    titles, known = here.recommendation.table["title"].tolist(), np.nan_to_num(times, nan=1.0)
+    titles, factors = prediction.recommendation.table["title"].tolist(), np.nan_to_num(times, nan=1.0)
     if np.isnan(times).all():
         st.markdown(TEXT("UNKNOWN"))
         return
-    order = np.argsort(-np.abs(np.log(np.maximum(known, 1e-9))), kind="stable")[:MOST]
-    rows = [(inspect.split_year(titles[at])[0], float(known[at] - 1), format_change(known[at])) for at in order]
+    order = np.argsort(-np.abs(np.log(np.maximum(factors, 1e-9))), kind="stable")[:MOST]
+    rows = [(inspect.split_year(titles[at])[0], float(factors[at] - 1), format_change(factors[at])) for at in order]
     st.html(bars_html(rows, TEXT("CHANGES_LABEL"), page_context.theme_palette().lit))
-    if not (np.abs(known - 1) >= CLEAR).any():
+    if not (np.abs(factors - 1) >= CLEAR).any():
         st.caption(unchanged)
 
 
-def _item_name(now: Context, item: int) -> str:
-    return page_context.escape_markdown(inspect.split_year(now.dataset.catalog.title(item))[0])
+def _item_name(context: Context, item: int) -> str:
+    return page_context.escape_markdown(inspect.split_year(context.dataset.catalog.title(item))[0])
 
 
-def _expert_title(now: Context, expert: int) -> str:
-    name = cache.expert_name(now.open_run, expert)
+def _expert_title(context: Context, expert: int) -> str:
+    name = cache.expert_name(context.open_run, expert)
     return f"{expert} · {name}" if name else f"Expert {expert}"
 
 
@@ -227,14 +240,14 @@ def bars_html(rows: list[tuple[str, float, str]], label: str, colour: str) -> st
     longest = max((abs(length) for _, length, _ in rows), default=0) or 1
     cell = "border:0;padding:.1rem .4rem .1rem 0"
     lines = []
-    for name, length, written in rows:
-        fill = "transparent" if written.startswith(("+", "×")) else colour
+    for name, length, change_text in rows:
+        fill = "transparent" if change_text.startswith(("+", "×")) else colour
         bar = f"width:{max(2.0, 100 * abs(length) / longest):.0f}%;height:.6rem;box-sizing:border-box;border-radius:.15rem"
         lines.append(
             f'<tr><th scope="row" style="{cell};width:50%;font-weight:400;text-align:left;overflow-wrap:anywhere">'
             f"{escape(name)}</th>"
             f'<td style="{cell};width:34%"><div style="{bar};border:1.5px solid {colour};background:{fill}"></div></td>'
-            f'<td style="{cell};text-align:right;font-weight:600">{escape(written)}</td></tr>'
+            f'<td style="{cell};text-align:right;font-weight:600">{escape(change_text)}</td></tr>'
         )
     table = "width:100%;table-layout:fixed;border-collapse:collapse;border:0;font-size:.8rem;line-height:1.3"
     return f'<table aria-label="{escape(label)}" style="{table}"><tbody>{"".join(lines)}</tbody></table>'

@@ -36,9 +36,9 @@ LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
 
 
 @cached_data(12)
-def share_agreement(of: OpenRun, people: int, keep_seen: bool) -> Agreement | None:
+def share_agreement(open_run: OpenRun, n_users: int, keep_seen: bool) -> Agreement | None:
     """Do shares say what a removal does?"""
-    return attribution.share_agreement(of.model, of.dataset, people, keep_seen)
+    return attribution.share_agreement(open_run.model, open_run.dataset, n_users, keep_seen)
 
 
 @cached_resource(4)
@@ -47,79 +47,86 @@ def popular_items(data: Dataset) -> list[int]:
     return (data.all_counts()[1:].argsort(kind="stable")[::-1][:MOST_OFFERED] + 1).tolist()
 
 
-def act_on_picture(what: str, value: int | str) -> None:
+def act_on_picture(act: str, value: int | str) -> None:
     """Something in the picture was pressed: it opens below, or an event or an expert goes, or comes back."""
     if isinstance(value, str):
         details.toggle_details(value)
         return
     number = value
-    of_event = what == strip.REMOVED
-    after = toggle_event(edit_list, number) if of_event else toggle_expert(edit_list, number)
-    is_last = here.n_events < 2 if of_event else here.active_experts == [number]
-    if is_last and len(after) > len(edit_list):
+    is_event = act == strip.REMOVED
+    edits_after = toggle_event(edit_list, number) if is_event else toggle_expert(edit_list, number)
+    is_last = prediction.n_events < 2 if is_event else prediction.active_experts == [number]
+    if is_last and len(edits_after) > len(edit_list):
         st.toast(TEXT("stays"))
     else:
-        edits.set_edits(after)
+        edits.set_edits(edits_after)
 
 
 def show_opening() -> None:
     """What this is, in one sentence; then whom it is about, and how their experts are found."""
-    retrieved, own = start.retrieved, own_items(edit_list, int(now.dataset.readable_lengths()[now.user]))
-    values = {"one": words.one, "many": words.many, "did": words.did, "person": now.user + 1}
-    if own:
-        whom = TEXT("whom own", count=len(own), many=words.one if len(own) == 1 else words.many)
-    elif now.dataset.in_baskets:
-        whom = TEXT("whom basket", events=f"{start.n_events:,}", **values)
+    retrieved, own_history = (
+        initial_prediction.retrieved,
+        own_items(edit_list, int(context.dataset.readable_lengths()[context.user])),
+    )
+    values = {"one": item_words.one, "many": item_words.many, "did": item_words.did, "person": context.user + 1}
+    if own_history:
+        history_text = TEXT("whom own", count=len(own_history), many=item_words.one if len(own_history) == 1 else item_words.many)
+    elif context.dataset.in_baskets:
+        history_text = TEXT("whom basket", events=f"{initial_prediction.n_events:,}", **values)
     else:
-        whom = TEXT("whom", events=start.n_events + 1, **values)
+        history_text = TEXT("whom", events=initial_prediction.n_events + 1, **values)
     if retrieved is None:
-        st.markdown(f"{TEXT('idea')} {whom} {TEXT('plain', size=f'{now.dataset.catalog.n_items:,}', **values)}")
+        st.markdown(f"{TEXT('idea')} {history_text} {TEXT('plain', size=f'{context.dataset.catalog.n_items:,}', **values)}")
         st.info(TEXT("no experts"))
         return
-    chosen = f"{len(start.experts)} of {retrieved.halves.shape[2] ** 2 or len(start.experts):,} experts"
-    how = TEXT("query" if retrieved.ballots is None else "votes", chosen=chosen, **values)
-    st.markdown(f"{TEXT('idea')} {whom} {how}", help=TEXT("expert", **values))
+    experts_text = (
+        f"{len(initial_prediction.experts)} of {retrieved.halves.shape[2] ** 2 or len(initial_prediction.experts):,} experts"
+    )
+    search_text = TEXT("query" if retrieved.ballots is None else "votes", chosen=experts_text, **values)
+    st.markdown(f"{TEXT('idea')} {history_text} {search_text}", help=TEXT("expert", **values))
 
 
 def choose_own_items() -> None:
     """One box in every world: what the visitor likes is read in the person's place, from the first choice on."""
-    catalog, n_own = now.dataset.catalog, int(now.dataset.readable_lengths()[now.user])
-    chosen = list(own_items(edit_list, n_own))
-    if st.session_state.get(OWN_ITEMS) != chosen:
-        st.session_state[OWN_ITEMS] = chosen
-    offered = popular_items(now.dataset)
-    likes = TEXT("likes bought" if now.dataset.in_baskets else "likes", many="hobbies" if now.dataset.truth else words.many)
+    catalog, n_own = context.dataset.catalog, int(context.dataset.readable_lengths()[context.user])
+    chosen_items = list(own_items(edit_list, n_own))
+    if st.session_state.get(OWN_ITEMS) != chosen_items:
+        st.session_state[OWN_ITEMS] = chosen_items
+    offered_items = popular_items(context.dataset)
+    label = TEXT(
+        "likes bought" if context.dataset.in_baskets else "likes", many="hobbies" if context.dataset.truth else item_words.many
+    )
     st.multiselect(
-        likes, offered + [item for item in chosen if item not in offered], format_func=catalog.title, key=OWN_ITEMS,
-        max_selections=max(MOST_CHOSEN, len(chosen)), placeholder=likes, label_visibility="collapsed", on_change=read_own_items,
-        disabled=page_context.is_locked(edits.PARAMETER),
+        label, offered_items + [item for item in chosen_items if item not in offered_items], format_func=catalog.title,
+        key=OWN_ITEMS, max_selections=max(MOST_CHOSEN, len(chosen_items)), placeholder=label, label_visibility="collapsed",
+        on_change=read_own_items, disabled=page_context.is_locked(edits.PARAMETER),
     )  # fmt: skip
 
 
 def read_own_items() -> None:
     """For the box: these items are the whole history now; none brings the person back."""
-    items, n_own = tuple(st.session_state[OWN_ITEMS]), int(now.dataset.readable_lengths()[now.user])
+    items, n_own = tuple(st.session_state[OWN_ITEMS]), int(context.dataset.readable_lengths()[context.user])
     edits.set_edits(replace_history(items, n_own) if items else ())
 
 
 def edit_buttons() -> None:
     """Two causal acts, and the way back."""
-    last, held = int(edited_person.numbers[-1]), page_context.is_locked(edits.PARAMETER)
+    last_event, edits_locked = int(edited_person.numbers[-1]), page_context.is_locked(edits.PARAMETER)
     with page_elements.place_in_row("bottom", gap="small"):
         place_button(
-            f"Remove the last {words.one}", "start_remove", edits.append_edits, Remove(last, last), icon="backspace",
-            disabled=held or here.n_events < 2,
-            help=f"Forget “{_title_of_item(here.history.items[-1])}” and ask again.",
+            f"Remove the last {item_words.one}", "start_remove", edits.append_edits, Remove(last_event, last_event),
+            icon="backspace", disabled=edits_locked or prediction.n_events < 2,
+            help=f"Forget “{_title_of_item(prediction.history.items[-1])}” and ask again.",
         )  # fmt: skip
-        if here.strongest is not None:
+        if prediction.strongest is not None:
             place_button(
-                f"Silence expert {here.strongest}",
+                f"Silence expert {prediction.strongest}",
                 "start_silence",
                 edits.append_edits,
-                Silence(here.strongest),
+                Silence(prediction.strongest),
                 icon="volume_off",
-                disabled=held or len(here.active_experts) < 2,
-                help=f"Takes away expert {here.strongest}, {user_cards.lead_words(now.model)}, and asks again.",
+                disabled=edits_locked or len(prediction.active_experts) < 2,
+                help=f"Takes away expert {prediction.strongest}, {user_cards.lead_words(context.model)}, and asks again.",
             )
         edits.undo_buttons(edit_list, "start")
 
@@ -134,50 +141,55 @@ def show_verdict() -> None:
     if edited_person.silenced:
         phrases.append(f"without expert {' and '.join(map(str, edited_person.silenced))}")
     if edited_person.n_added:
-        phrases.append(f"with {edited_person.n_added} {words.one if edited_person.n_added == 1 else words.many} added")
+        phrases.append(f"with {edited_person.n_added} {item_words.one if edited_person.n_added == 1 else item_words.many} added")
     phrases += [f"with expert {expert} × {factor:g}" for expert, factor in edited_person.scales.items() if factor]
     if not phrases:
         return
-    truth = "Nobody knows what comes next after another history."
-    if here.recommendation.truth is not None:
-        truth = f"★ {_title_of_item(here.recommendation.truth)}, which they really {words.did} next, {change.truth_moved}."
-    others = here.others_retrieved(start) if edited_person.removed or edited_person.n_added else ""
+    truth_text = "Nobody knows what comes next after another history."
+    if prediction.recommendation.truth is not None:
+        truth_text = (
+            f"★ {_title_of_item(prediction.recommendation.truth)}, which they really {item_words.did} next, {change.truth_moved}."
+        )
+    other_experts_text = prediction.others_retrieved(initial_prediction) if edited_person.removed or edited_person.n_added else ""
     text = " and ".join(phrases)
     with st.container(key="start_said"):
         st.info(
-            f"**{text[:1].upper()}{text[1:]}:** {truth} {page_context.escape_markdown(change.summary(words.many))} {others}",
+            f"**{text[:1].upper()}{text[1:]}:** {truth_text} "
+            f"{page_context.escape_markdown(change.summary(item_words.many))} {other_experts_text}",
             icon=":material/swap_vert:",
         )
 
 
 def _removed_name() -> str:
     """`the last 2 films`, `Alien`, `3 films`."""
-    removed = edited_person.removed
-    count = f"{len(removed)} {words.many}"
-    if removed[0] > edited_person.numbers[-1]:
-        return f"the last {words.one if len(removed) == 1 else count}"
-    return count if len(removed) > 1 else _title_of_item(edited_person.events[removed[0] - 1])
+    removed_numbers = edited_person.removed
+    count = f"{len(removed_numbers)} {item_words.many}"
+    if removed_numbers[0] > edited_person.numbers[-1]:
+        return f"the last {item_words.one if len(removed_numbers) == 1 else count}"
+    return count if len(removed_numbers) > 1 else _title_of_item(edited_person.events[removed_numbers[0] - 1])
 
 
 def _title_of_item(item: int) -> str:
-    return page_context.escape_markdown(inspect.split_year(now.dataset.catalog.title(int(item)))[0])
+    return page_context.escape_markdown(inspect.split_year(context.dataset.catalog.title(int(item)))[0])
 
 
 def show_picture() -> None:
     """The strip, and what its list is chosen from."""
-    rows = event_rows(now.dataset, edited_person, SHOWN, SHOWN)
-    opened = details.current_details(now, edited_person, here.recommendation.table["item"].tolist())
-    traffic = cache.route_everybody(now.open_run) if here.retrieved is not None else None
-    names = user_cards.name_user_experts(now, here) if here.retrieved is not None else {}
+    rows = event_rows(context.dataset, edited_person, SHOWN, SHOWN)
+    open_details = details.current_details(context, edited_person, prediction.recommendation.table["item"].tolist())
+    traffic = cache.route_everybody(context.open_run) if prediction.retrieved is not None else None
+    names = user_cards.name_user_experts(context, prediction) if prediction.retrieved is not None else {}
     trace = strip.show_strip(
-        now, rows, here, change, names=names, traffic=traffic, changed=bool(edit_list), opened=str(opened or ""),
-        on_act=act_on_picture,
+        context, rows, prediction, change, names=names, traffic=traffic, changed=bool(edit_list),
+        open_details=str(open_details or ""), on_act=act_on_picture,
     )  # fmt: skip
-    if opened is not None:
-        details.show_details(now, opened, edited_person, here, trace)
-    gold = "what the next basket held" if now.dataset.in_baskets else f"the {words.one} they really {words.did} next"
-    among = {"left": f"{here.recommendation.n_candidates:,}", "many": words.many, "gold": gold}
-    st.caption(TEXT("all" if keep_seen else "new ones", done=words.done, **among))
+    if open_details is not None:
+        details.show_details(context, open_details, edited_person, prediction, trace)
+    gold_text = (
+        "what the next basket held" if context.dataset.in_baskets else f"the {item_words.one} they really {item_words.did} next"
+    )
+    caption_values = {"left": f"{prediction.recommendation.n_candidates:,}", "many": item_words.many, "gold": gold_text}
+    st.caption(TEXT("all" if keep_seen else "new ones", done=item_words.done, **caption_values))
 
 
 def show_notes() -> None:
@@ -186,71 +198,77 @@ def show_notes() -> None:
     with panel:
         if not panel.open:
             return
-        if line := run_table.hit_line(now.run.last_event("test"), words, keep_seen):
+        if line := run_table.hit_line(context.run.last_event("test"), item_words, keep_seen):
             st.markdown(line)
-        if now.user == cache.example_user(now.open_run):
+        if context.user == cache.example_user(context.open_run):
             st.markdown(TEXT("example"))
         st.markdown(TEXT("careful"))
-        null = cache.null_edits(now.open_run, now.user, edit_list, keep_seen) if edit_list else None
-        if null is None:
+        null_comparison = cache.null_edits(context.open_run, context.user, edit_list, keep_seen) if edit_list else None
+        if null_comparison is None:
             st.markdown(TEXT("nothing yet"))
         else:
             user_cards.show_null_comparison(
-                null, now, f"other {words.many}" if isinstance(edit_list[-1], Add | Remove) else "other experts"
+                null_comparison,
+                context,
+                f"other {item_words.many}" if isinstance(edit_list[-1], Add | Remove) else "other experts",
             )
-            page_elements.remember_table("chance", null.table)
+            page_elements.remember_table("chance", null_comparison.table)
 
 
 def show_agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
-    found = share_agreement(now.open_run, PEOPLE, now.keep_seen)
-    if found is not None:
-        often = "Often, not always" if found.owners >= 3 * found.chance else "Rarely"
-        truly = "Yes" if found.owners >= 0.9 else "Mostly" if found.owners >= 0.5 else often
-        held, by_chance = (round(share * found.n_users) for share in (found.owners, found.chance))
-        agree.markdown(TEXT("truth", truly=truly, people=found.n_users, owners=held, chance=by_chance))
+    agreement = share_agreement(context.open_run, PEOPLE, context.keep_seen)
+    if agreement is not None:
+        weak_verdict = "Often, not always" if agreement.owners >= 3 * agreement.chance else "Rarely"
+        verdict = "Yes" if agreement.owners >= 0.9 else "Mostly" if agreement.owners >= 0.5 else weak_verdict
+        n_owned, n_by_chance = (round(share * agreement.n_users) for share in (agreement.owners, agreement.chance))
+        agreement_place.markdown(TEXT("truth", truly=verdict, people=agreement.n_users, owners=n_owned, chance=n_by_chance))
 
 
 def show_links() -> None:
     """Links that lead on; run, person and edits stay."""
-    opens = start.strongest if now.expert is None else now.expert
-    which = "one expert" if opens is None else f"expert {opens}"
+    opened_expert = initial_prediction.strongest if context.expert is None else context.expert
+    expert_text = "one expert" if opened_expert is None else f"expert {opened_expert}"
     with page_elements.place_in_row("top"):
         st.page_link("keys/page.py", label="How is the search so fast?", icon=":material/grid_on:")
         st.page_link("journey/page.py", label="What if the history were different?", icon=":material/route:")
-        st.page_link("experts/page.py", label=f"What does {which} stand for?", icon=":material/hub:")
+        st.page_link("experts/page.py", label=f"What does {expert_text} stand for?", icon=":material/hub:")
 
 
-now = page_context.require_context()
-words = now.item_words
+context = page_context.require_context()
+item_words = context.item_words
 
-heading, acting = st.container(), st.container()
+heading, edit_area = st.container(), st.container()
 body, controls = st.container(), page_elements.place_in_row("bottom")
 with heading:
     page_elements.show_title("What does ELASTIC do with one person’s history?")
-    edit_list = edits.current_edits(now)
+    edit_list = edits.current_edits(context)
 with controls:
-    keep_seen = user_cards.choose_keep_seen(now, "start_ranked")
-edited_person = edits.apply_user_edits(now, edit_list)
-start, here = (cache.user_prediction(now.open_run, now.user, edits_made, keep_seen) for edits_made in ((), edit_list))
-change = compare_lists(start.recommendation, here.recommendation)
+    keep_seen = user_cards.choose_keep_seen(context, "start_ranked")
+edited_person = edits.apply_user_edits(context, edit_list)
+initial_prediction, prediction = (
+    cache.user_prediction(context.open_run, context.user, edits_made, keep_seen) for edits_made in ((), edit_list)
+)
+change = compare_lists(initial_prediction.recommendation, prediction.recommendation)
 
 st.html(LOW)
 with heading, st.container(key="start_lead_read" if edit_list else "start_lead"):
     show_opening()
-with acting:
+with edit_area:
     choose_own_items()
     edit_buttons()
     show_verdict()
 with body:
     show_picture()
-    agree = st.empty()
+    agreement_place = st.empty()
 show_notes()
 show_links()
-page_elements.remember_table("history", inspect.history_table(now.dataset, start.history, start.n_events))
+page_elements.remember_table(
+    "history", inspect.history_table(context.dataset, initial_prediction.history, initial_prediction.n_events)
+)
 page_elements.remember_table("suggestions", change.table)
 page_elements.show_footer(
-    "elastic recommend", now.run.name, f"--user={now.dataset.histories.user_ids[now.user]}",
+    "elastic recommend", context.run.name, f"--user={context.dataset.histories.user_ids[context.user]}",
     *(["--seen"] if keep_seen else []),
     *([f"--edits={format_edits(edit_list)}"] if edit_list else []),
 )  # fmt: skip

@@ -15,7 +15,7 @@ import streamlit as st
 from elastic_core.memory.routing import RoutedUsers
 from elastic_core.services.person import inspect
 from elastic_core.services.person.edited_history import ADDED
-from elastic_core.services.person.edited_history import REMOVED as GONE
+from elastic_core.services.person.edited_history import REMOVED as REMOVED_STATE
 from elastic_core.services.person.model_trace import ModelTrace, share_list, trace_model
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import ListChange
@@ -28,53 +28,57 @@ LARGEST = 64  # squares a side; of more only the chosen and wanted ones are draw
 KEY = "start_strip"
 REMOVED, SILENCED, LOOKED = "removed", "silenced", "looked"  # what was done in the picture
 LEGEND = ("load", "chosen", "edges", "bold", "faint", "gold")  # marks of the picture, each with its sentence
-HERE = Path(__file__)
+SCRIPT_FILE = Path(__file__)
 TEXT = page_text.load_page_text(__file__)
 _mount = st.components.v2.component(
-    "elastic_strip", css=HERE.with_suffix(".css").read_text("utf-8"), js=HERE.with_suffix(".js").read_text("utf-8")
+    "elastic_strip", css=SCRIPT_FILE.with_suffix(".css").read_text("utf-8"), js=SCRIPT_FILE.with_suffix(".js").read_text("utf-8")
 )
 
 
 @cached_resource(64)
 def model_trace(
-    of: OpenRun, items: np.ndarray, scales: object, keep_seen: bool, indices: list[int | None], _here: Prediction
+    open_run: OpenRun, items: np.ndarray, scales: object, keep_seen: bool, indices: list[int | None], _prediction: Prediction
 ) -> ModelTrace:
     """Which experts events vote for, and what experts hold and contribute."""
-    return trace_model(of.model, _here, indices)
+    return trace_model(open_run.model, _prediction, indices)
 
 
 def show_strip(
-    now: Context, rows: pd.DataFrame, here: Prediction, change: ListChange, *,
-    names: Mapping[int, str], traffic: RoutedUsers | None, changed: bool, opened: str, on_act: Callable[[str, int | str], None],
+    context: Context, rows: pd.DataFrame, prediction: Prediction, change: ListChange, *,
+    names: Mapping[int, str], traffic: RoutedUsers | None, changed: bool, open_details: str,
+    on_act: Callable[[str, int | str], None],
 ) -> ModelTrace:  # fmt: skip
-    """`rows`: the events that are shown (`event_rows`); `names`: what experts stand for; `opened`: what is open below;
+    """`rows`: the events that are shown (`event_rows`); `names`: what experts stand for; `open_details`: what is open below;
     `on_act`: called with what was done, and to which event, by its number, or expert, or with what was pressed (`expert 7`).
     Return the links that were drawn."""
     indices = [None if index < 0 else int(index) for index in rows["index"]]
-    trace = model_trace(now.open_run, here.history.items, sorted(here.scales.items()), here.keep_seen, indices, here)
+    trace = model_trace(
+        context.open_run, prediction.history.items, sorted(prediction.scales.items()), prediction.keep_seen, indices, prediction
+    )
     palette, shades, edits_locked = (
         page_context.theme_palette(),
-        user_cards.genre_colours(now),
+        user_cards.genre_colours(context),
         page_context.is_locked(edits.PARAMETER),
     )
-    parts = share_list(trace, here.recommendation.chances[here.recommendation.table["item"]])
-    earlier = next((index for index in indices if index is not None), 0)
+    parts = share_list(trace, prediction.recommendation.chances[prediction.recommendation.table["item"]])
+    n_earlier = next((index for index in indices if index is not None), 0)
     data = {
-        "who": f"{now.run.name}~{now.user}",
-        "events": [_event_data(shades, row, trace, at) for at, row in enumerate(rows.to_dict("records"))],
-        "grid": _grid_data(now, here, traffic, trace, palette),
+        "who": f"{context.run.name}~{context.user}",
+        "events": [_event_data(shades, row, trace, place) for place, row in enumerate(rows.to_dict("records"))],
+        "grid": _grid_data(context, prediction, traffic, trace, palette),
         "experts": [
-            _expert_data(now, here, trace, at, names.get(expert, ""), traffic, parts) for at, expert in enumerate(trace.experts)
+            _expert_data(context, prediction, trace, place, names.get(expert, ""), traffic, parts)
+            for place, expert in enumerate(trace.experts)
         ],
-        "list": _list_data(now, shades, change, trace, changed),
+        "list": _list_data(context, shades, change, trace, changed),
         "left": [
-            {"name": _bare_title(row["title"]), "mark": f"now {row['now'] or now.item_words.done}"}
+            {"name": _bare_title(row["title"]), "mark": f"now {row['now'] or context.item_words.done}"}
             for row in change.gone.to_dict("records")
         ],
         "locked": {"remove": edits_locked, "silence": edits_locked},
-        "opened": opened,
+        "opened": open_details,
         "colours": palette._asdict(),
-        "says": _text_data(now, trace, earlier),
+        "says": _text_data(context, trace, n_earlier),
     }
     _mount(
         data=data, key=KEY, **{f"on_{what}_change": partial(_pass_act, what, on_act) for what in (REMOVED, SILENCED, LOOKED)}
@@ -82,12 +86,12 @@ def show_strip(
     return trace
 
 
-def _pass_act(what: str, on_act: Callable[[str, int | str], None]) -> None:
-    value = (st.session_state.get(KEY) or {}).get(what)
-    if what == LOOKED and isinstance(value, str):
-        on_act(what, value)
-    elif what != LOOKED and isinstance(value, int | float):
-        on_act(what, int(value))
+def _pass_act(act: str, on_act: Callable[[str, int | str], None]) -> None:
+    value = (st.session_state.get(KEY) or {}).get(act)
+    if act == LOOKED and isinstance(value, str):
+        on_act(act, value)
+    elif act != LOOKED and isinstance(value, int | float):
+        on_act(act, int(value))
 
 
 def _bare_title(title: str) -> str:
@@ -101,34 +105,34 @@ def _item_data(shades: item_cards.GenreColours, name: str, row: Mapping[str, Any
     return {"name": name, "about": " · ".join([row["title"], *row["genres"]]), "cover": cover}
 
 
-def _event_data(shades: item_cards.GenreColours, row: Mapping[str, Any], trace: ModelTrace, at: int) -> dict[str, Any]:
+def _event_data(shades: item_cards.GenreColours, row: Mapping[str, Any], trace: ModelTrace, place: int) -> dict[str, Any]:
     name = ("+ " if row["state"] == ADDED else "") + _bare_title(row["title"])
-    votes = None if trace.votes is None or row["state"] == GONE else trace.votes[at]
-    return _item_data(shades, name, row) | {"place": row["number"], "gone": row["state"] == GONE, "votes": votes}
+    votes = None if trace.votes is None or row["state"] == REMOVED_STATE else trace.votes[place]
+    return _item_data(shades, name, row) | {"place": row["number"], "gone": row["state"] == REMOVED_STATE, "votes": votes}
 
 
 def _list_data(
-    now: Context, shades: item_cards.GenreColours, change: ListChange, trace: ModelTrace, changed: bool
+    context: Context, shades: item_cards.GenreColours, change: ListChange, trace: ModelTrace, changed: bool
 ) -> list[dict[str, Any]]:
     """The suggestions, and what really came next where it stands below them and nothing leads to it."""
-    titles = inspect.told_apart(change.table["title"], now.dataset.catalog.ids[change.table["item"]])
+    titles = inspect.told_apart(change.table["title"], context.dataset.catalog.ids[change.table["item"]])
     titles += [_bare_title(title) for title in change.below["title"]]
-    items = []
-    for at, row in enumerate([*change.table.to_dict("records"), *change.below.to_dict("records")]):
-        drawn = at < len(change.table)
-        items.append(_item_data(shades, titles[at], row) | {
+    items, shares = [], trace.suggestion_share
+    for place, row in enumerate([*change.table.to_dict("records"), *change.below.to_dict("records")]):
+        is_suggestion = place < len(change.table)
+        items.append(_item_data(shades, titles[place], row) | {
             "item": str(row["item"]), "rank": row["rank"], "gold": row["is_truth"],
             "mark": user_cards.MARKS[row["change"]].format(row["was"] or "seen") if changed else "",
-            "suggestion_share": trace.suggestion_share[at].tolist() if drawn and trace.suggestion_share is not None else None,
-            "without": _round_values(trace.without_expert[at]) if drawn else [None] * len(trace.experts),
-            "missing": _round_values(trace.without_event[at]) if drawn else [None] * len(trace.indices),
+            "suggestion_share": shares[place].tolist() if is_suggestion and shares is not None else None,
+            "without": _round_values(trace.without_expert[place]) if is_suggestion else [None] * len(trace.experts),
+            "missing": _round_values(trace.without_event[place]) if is_suggestion else [None] * len(trace.indices),
         })  # fmt: skip
     return items
 
 
 def _expert_data(
-    now: Context,
-    here: Prediction,
+    context: Context,
+    prediction: Prediction,
     trace: ModelTrace,
     place: int,
     name: str,
@@ -136,26 +140,29 @@ def _expert_data(
     parts: np.ndarray | None,
 ) -> dict[str, Any]:
     """A card: what the expert is called, what its slot holds, and its part of the list."""
-    expert, lines, notes, fits = trace.experts[place], [], [], None
+    expert, lines, notes, name_fits = trace.experts[place], [], [], None
     event_share = None if trace.event_share is None else trace.event_share[place]
-    contents = None if event_share is None else summarize_slot(now.dataset, here.history.items, event_share, name)
+    contents = None if event_share is None else summarize_slot(context.dataset, prediction.history.items, event_share, name)
     if contents is not None:
-        fits = contents.fits if trace.suggestion_share is not None else None  # where experts mix, people are named, not slots
-        held = _bare_title(now.dataset.catalog.title(contents.item))
-        lines.append(f"slot: {contents.share:.0%} {held}" + f" ×{contents.times}" * (contents.times > 1))
-        if fits is False:
-            notes.append(TEXT("NAME_ELSEWHERE", name=name, share=f"{contents.named_share:.0%}", many=now.item_words.many))
-    if factor := here.scales.get(expert):
+        name_fits = (
+            contents.fits if trace.suggestion_share is not None else None
+        )  # where experts mix, people are named, not slots
+        item_title = _bare_title(context.dataset.catalog.title(contents.item))
+        lines.append(f"slot: {contents.share:.0%} {item_title}" + f" ×{contents.times}" * (contents.times > 1))
+        if name_fits is False:
+            notes.append(TEXT("NAME_ELSEWHERE", name=name, share=f"{contents.named_share:.0%}", many=context.item_words.many))
+    if factor := prediction.scales.get(expert):
         lines.append(f"counts × {factor:g}")
     if trace.vote_share is not None and trace.mean_vote_share is not None:
         share, mean_share = trace.vote_share[place], trace.mean_vote_share[place]
         notes.append(f"It gets {share:.0%} of the votes here, and {mean_share:.1%} from the average person.")
     if traffic is not None:
         notes.append(f"{traffic.load[expert]:,.0f} of {len(traffic.experts):,} people use it.")
+    event_shares = None if event_share is None else [0 if index is None else float(event_share[index]) for index in trace.indices]
     return {
-        "id": expert, "rank": place + 1, "name": name, "fits": fits, "part": None if parts is None else float(parts[place]),
-        "quiet": here.scales.get(expert) == 0, "sub": " · ".join(lines), "votes": " ".join(notes),
-        "event_share": None if event_share is None else [0 if at is None else float(event_share[at]) for at in trace.indices],
+        "id": expert, "rank": place + 1, "name": name, "fits": name_fits, "part": None if parts is None else float(parts[place]),
+        "quiet": prediction.scales.get(expert) == 0, "sub": " · ".join(lines), "votes": " ".join(notes),
+        "event_share": event_shares,
     }  # fmt: skip
 
 
@@ -164,35 +171,38 @@ def _round_values(values: np.ndarray) -> list[float | None]:
 
 
 def _grid_data(
-    now: Context, here: Prediction, traffic: RoutedUsers | None, trace: ModelTrace, palette: plot.Palette
+    context: Context, prediction: Prediction, traffic: RoutedUsers | None, trace: ModelTrace, palette: plot.Palette
 ) -> dict[str, Any] | None:
     """Colour by load, sub-key scores along the edges; None where there are no keys to look experts up by."""
-    if here.retrieved is None or traffic is None or not here.retrieved.halves.shape[2]:
+    if prediction.retrieved is None or traffic is None or not prediction.retrieved.halves.shape[2]:
         return None
-    side = here.retrieved.halves.shape[2]
-    drawn = np.arange(side**2)
+    side = prediction.retrieved.halves.shape[2]
+    drawn_experts = np.arange(side**2)
     if side > LARGEST:
-        voted = {expert for votes in trace.votes or [] for expert, _ in votes}
-        drawn = np.unique([*trace.experts, *voted, *([] if now.expert is None else [now.expert])])
-    rows, columns = here.retrieved.halves[0].numpy()
+        voted_experts = {expert for votes in trace.votes or [] for expert, _ in votes}
+        drawn_experts = np.unique([*trace.experts, *voted_experts, *([] if context.expert is None else [context.expert])])
+    rows, columns = prediction.retrieved.halves[0].numpy()
     return {
-        "side": side, "drawn": drawn.tolist(), "load": plot.shade_values(traffic.load, palette.load, low=0, at=drawn),
-        "ground": palette.load[0], "people": traffic.load[drawn].astype(int).tolist(),
-        "rows": plot.shade_values(rows, palette.warm), "columns": plot.shade_values(columns, palette.cool), "picked": now.expert,
+        "side": side, "drawn": drawn_experts.tolist(),
+        "load": plot.shade_values(traffic.load, palette.load, low=0, at=drawn_experts),
+        "ground": palette.load[0], "people": traffic.load[drawn_experts].astype(int).tolist(),
+        "rows": plot.shade_values(rows, palette.warm), "columns": plot.shade_values(columns, palette.cool),
+        "picked": context.expert,
     }  # fmt: skip
 
 
-def _text_data(now: Context, trace: ModelTrace, earlier: int) -> dict[str, Any]:
+def _text_data(context: Context, trace: ModelTrace, n_earlier: int) -> dict[str, Any]:
     """The picture's words: did events vote, and does every expert give suggestions of its own?"""
-    words = now.item_words
+    item_words = context.item_words
     k, each_suggests = len(trace.experts), trace.suggestion_share is not None
     values = {
-        "one": words.one, "many": words.many, "did": words.did, "k": k, "shown": len(trace.indices), "step": 4 if k else 2,
-        "before": f"after {earlier:,} earlier" if earlier else "oldest first",
-        "gold": user_cards.NEXT_BASKET if now.dataset.in_baskets else f"really {words.did} next",
-        "gold_legend": "It was in the next basket." if now.dataset.in_baskets else f"They really {words.did} it next.",
+        "one": item_words.one, "many": item_words.many, "did": item_words.did, "k": k, "shown": len(trace.indices),
+        "step": 4 if k else 2,
+        "before": f"after {n_earlier:,} earlier" if n_earlier else "oldest first",
+        "gold": user_cards.NEXT_BASKET if context.dataset.in_baskets else f"really {item_words.did} next",
+        "gold_legend": "It was in the next basket." if context.dataset.in_baskets else f"They really {item_words.did} it next.",
     }  # fmt: skip
-    rest = TEXT("REST", what=f"{words.a} or an expert" if k else words.a)
+    rest_text = TEXT("REST", what=f"{item_words.a} or an expert" if k else item_words.a)
     texts = {
         **TEXT.named_paragraphs("STRIP", **values),
         **TEXT.named_paragraphs("QUERIED" if trace.votes is None else "VOTED", **values),
@@ -200,5 +210,5 @@ def _text_data(now: Context, trace: ModelTrace, earlier: int) -> dict[str, Any]:
     }
     return texts | {
         "legend": [[mark, texts[f"legend_{mark}"]] for mark in LEGEND if f"legend_{mark}" in texts],
-        "rest": rest if each_suggests or not k else f"{rest} {TEXT('NO_VOTES', one=words.one)}",
+        "rest": rest_text if each_suggests or not k else f"{rest_text} {TEXT('NO_VOTES', one=item_words.one)}",
     }

@@ -93,9 +93,7 @@ def show_class_panel() -> None:
             icon=":material/print:",
             help="The tour on paper, with the 4 × 4, the times and the names of this view.",
         )
-        place_button(
-            "Start over", "class_over", _start_over, icon="restart_alt", help="Forgets this visit, for the next pupil."
-        )
+        place_button("Start over", "class_over", _start_over, icon="restart_alt", help="Forgets this visit, for the next pupil.")
     if st.session_state.pop(PLANNED, False):
         lesson.show_lesson()
     if st.session_state.pop(PROJECTED, False) and inside:
@@ -159,10 +157,10 @@ def _show_bet_counts(inside: str, stop: int, step: Step) -> None:
     st.session_state[OUT] = (stop, out)
     if GOES in st.session_state or (before[0] == stop and before[1] != out):
         st.rerun()  # the whole page: it goes elsewhere, or shows the answer
-    many = f"{sum(counts)} {'bet' if sum(counts) == 1 else 'bets'} in class {inside}"
-    later = "." if is_teacher() else ". You see the answer when your teacher shows it."
-    suffix = ": " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)) if out else later
-    st.markdown(f":material/groups: {many}{suffix}")
+    bets_text = f"{sum(counts)} {'bet' if sum(counts) == 1 else 'bets'} in class {inside}"
+    release_text = "." if is_teacher() else ". You see the answer when your teacher shows it."
+    suffix = ": " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)) if out else release_text
+    st.markdown(f":material/groups: {bets_text}{suffix}")
     if is_teacher():
         label = "Hide the answer again" if out else "Show the answer to the class"
         place_button(label, "class_release", _release_answer, stop, not out, icon="visibility")

@@ -190,8 +190,8 @@ def _show_summary() -> None:
     known = [bet for stop, bet in bets.items() if stop <= last and bet.right is not None]
     hits = sum(bet.option == bet.right for bet in known)
     with page_elements.place_in_row(gap="small"):
-        many = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
-        st.markdown(f"**Tour: the end.** {many} {TEXT('remember')}", width="stretch")
+        bets_text = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
+        st.markdown(f"**Tour: the end.** {bets_text} {TEXT('remember')}", width="stretch")
         place_button("Back", "tour_back", _go_to_stop, last, icon="arrow_back", type="tertiary")
         if last == FIRST_LESSON:
             more = f"Second lesson: {len(STEPS) - FIRST_LESSON} stops"

@@ -49,19 +49,19 @@ def compose_page(data: dict[str, Any]) -> str:
 
 def read_data(page: str) -> dict[str, Any]:
     """Return the numbers of a page."""
-    found = DATA.search(page)
-    assert found is not None, "the page holds no data"
-    return dict(json.loads(found[1]))
+    match = DATA.search(page)
+    assert match is not None, "the page holds no data"
+    return dict(json.loads(match[1]))
 
 
 def _collect_households() -> list[dict[str, Any]]:
     """The household that Start opens with, and others drawn at random."""
     app = _open_screen("start/page.py")
-    person = app.number_input(key="user")
-    drawn = np.random.default_rng(0).choice(int(person.max or 1), HOUSEHOLDS, replace=False) + 1
-    others = [int(number) for number in drawn if number != person.value][: HOUSEHOLDS - 1]
+    user_input = app.number_input(key="user")
+    drawn_numbers = np.random.default_rng(0).choice(int(user_input.max or 1), HOUSEHOLDS, replace=False) + 1
+    other_numbers = [int(number) for number in drawn_numbers if number != user_input.value][: HOUSEHOLDS - 1]
     households = []
-    for number in (int(person.value or 1), *others):
+    for number in (int(user_input.value or 1), *other_numbers):
         app.number_input(key="user").set_value(number).run()
         as_is = _strip_data(app)
         without_last = _strip_data(app.button(key="start_remove").click().run())

@@ -50,7 +50,7 @@ def show_loads(place: int, name: str, flow: UsageReport) -> None:
         charts.draw_load_bars, flow.experts, flow.each, flow.ordered, flow.now.even, palette,
         ordered=ordered, selected=chosen, unit=unit, top=max(float(each.experts["load"].max()) for each in reports.values()),
     )  # fmt: skip
-    states_text = ", ".join(f"{many} {glossary.EXPERT_LOAD[state]}" for state, many in states.items())
+    states_text = ", ".join(f"{count} {glossary.EXPERT_LOAD[state]}" for state, count in states.items())
     alt = (
         f"People who use each of {flow.now.size:,} experts of {name}, {'the hottest first' if ordered else 'by number'}. "
         f"The hottest is expert {flow.experts['load'].idxmax()}. {states_text}."
