@@ -19,9 +19,9 @@ def read_locks() -> None:
     parameter = st.query_params.get(PARAMETER)
     if parameter is not None:
         st.session_state[HELD] = tuple(dict.fromkeys(re.findall(r"[a-z0-9_.]{1,40}", parameter.lower())[:80]))
-    held = st.session_state.get(HELD, ())
-    if held and parameter is None:
-        st.query_params[PARAMETER] = ",".join(held)
+    locked_names = st.session_state.get(HELD, ())
+    if locked_names and parameter is None:
+        st.query_params[PARAMETER] = ",".join(locked_names)
     st.session_state[NAMES] = dict(SIDEBAR_CONTROLS)
 
 
@@ -40,20 +40,22 @@ def show_link_builder(address: str) -> None:
     names = st.session_state.get(NAMES, SIDEBAR_CONTROLS)
     with st.popover("Teacher link", icon=":material/school:", key="lock_builder", width="stretch"):
         st.write("The link opens this view and locks what you choose.")
-        chosen = st.multiselect(
+        chosen_names = st.multiselect(
             "Controls to lock", list(names), format_func=names.__getitem__, key="lock_chosen", placeholder="Choose controls"
         )
-        outside = invitation.reachable_address(address, st.get_option("server.address"))
-        address = outside or address
+        reachable_address = invitation.reachable_address(address, st.get_option("server.address"))
+        address = reachable_address or address
         joint = "&" if "?" in address else "?"
-        st.code(f"{address}{joint}{PARAMETER}={','.join(chosen)}" if chosen else address, language=None, wrap_lines=True)
-        if outside is None:
+        st.code(
+            f"{address}{joint}{PARAMETER}={','.join(chosen_names)}" if chosen_names else address, language=None, wrap_lines=True
+        )
+        if reachable_address is None:
             st.caption("This link works on this machine only: see **Class**.")
         st.caption("A pupil can remove the lock: it is the word `lock` in the address.")
 
 
 def show_lock_notice() -> None:
-    """Says what is held, and how to be free. A page names its controls later: then `named` says it again."""
+    """Says what is held, and how to be free. A page names its controls later: then `update_lock_notice` says it again."""
     if st.session_state.get(HELD):
         st.session_state[PLACE] = st.empty()
         update_lock_notice()
@@ -62,11 +64,11 @@ def show_lock_notice() -> None:
 
 def update_lock_notice() -> None:
     """What is held, by the names known so far."""
-    held = st.session_state.get(HELD, ())
-    if held:
+    locked_names = st.session_state.get(HELD, ())
+    if locked_names:
         names = st.session_state.get(NAMES, SIDEBAR_CONTROLS)
-        known = [names[name] for name in held if name in names]
-        names_text = ", ".join(known) or "controls of another page"
+        labels = [names[name] for name in locked_names if name in names]
+        names_text = ", ".join(labels) or "controls of another page"
         st.session_state[PLACE].caption(f":material/lock: Locked by this link: {names_text}.")
 
 

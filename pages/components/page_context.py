@@ -77,11 +77,11 @@ def current_context() -> Context | None:
 
 def require_context() -> Context:
     """The same. A page that cannot have it says why and stops."""
-    chosen = current_context()
-    if chosen is None:
+    context = current_context()
+    if context is None:
         st.info("This page needs a trained run, and none could be opened. Train one first, or open Start.")
         st.stop()
-    return chosen
+    return context
 
 
 def select_run(run_name: str) -> None:
@@ -116,34 +116,34 @@ def open_page(page: str) -> None:
 def select_random_user() -> None:
     """Choose another person at random, and no expert. For widget callbacks."""
     context = require_context()
-    other = random.randrange(max(context.dataset.histories.n_users - 1, 1))
-    select_user(other + (other >= context.user and context.dataset.histories.n_users > 1), keep_expert=False)
+    user = random.randrange(max(context.dataset.histories.n_users - 1, 1))
+    select_user(user + (user >= context.user and context.dataset.histories.n_users > 1), keep_expert=False)
 
 
-def view_address(**more: str | int) -> str:
+def view_address(**parameters_to_add: str | int) -> str:
     """The full address of this view, the chosen run and person written out; the person by their own id, too, if they have one:
     a number may be somebody else's when the data are cut anew."""
     context = require_context()
-    ours = (control_locks.PARAMETER, CLASS, TEACH, presenter_mode.KEY)
-    parameters = {key: value for key, value in st.query_params.to_dict().items() if key not in ours}
-    own = user_lookup.own_id(context.dataset, context.user)
-    own_id_parameter = {OWN_ID_PARAMETER: own} if own else {}
+    sidebar_parameters = (control_locks.PARAMETER, CLASS, TEACH, presenter_mode.KEY)
+    parameters = {key: value for key, value in st.query_params.to_dict().items() if key not in sidebar_parameters}
+    own_id = user_lookup.own_id(context.dataset, context.user)
+    own_id_parameter = {OWN_ID_PARAMETER: own_id} if own_id else {}
     parameters |= {"run": context.run.name, "user": str(context.user + 1)}
-    return f"{st.context.url or ''}?{urlencode({**parameters, **own_id_parameter, **more})}"
+    return f"{st.context.url or ''}?{urlencode({**parameters, **own_id_parameter, **parameters_to_add})}"
 
 
 def describe_quality(run: Run, data: Dataset) -> tuple[str, str]:
     """How good the run is, in the protocol in which its data is shown; and the number that runs are compared by."""
-    test, stay, words = run.last_event("test") or {}, cache.measure_repeats(data).stay, inspect.item_words(data)
-    metrics = test.get("protocols", {}).get("full-seen" if stay else "full")
+    test, keep_seen, item_words = run.last_event("test") or {}, cache.measure_repeats(data).stay, inspect.item_words(data)
+    metrics = test.get("protocols", {}).get("full-seen" if keep_seen else "full")
     if not metrics:
         return "Not tested yet", f"NDCG@10: {glossary.METRICS['NDCG@10']}."
-    among = f"all {words.many}" + ("" if stay else " that are new to a person")
+    candidates_text = f"all {item_words.many}" + ("" if keep_seen else " that are new to a person")
     sentence = (
-        f"{escape_markdown(data_label(run))}: {100 * metrics['HR@10']:.0f} of 100 people find their next {words.one} "
+        f"{escape_markdown(data_label(run))}: {100 * metrics['HR@10']:.0f} of 100 people find their next {item_words.one} "
         "among its ten."
     )
-    return sentence, f"Among {among}. NDCG@10, which counts first places most, is {metrics['NDCG@10']:.3f}."
+    return sentence, f"Among {candidates_text}. NDCG@10, which counts first places most, is {metrics['NDCG@10']:.3f}."
 
 
 def data_choices() -> dict[str, DataConfig]:

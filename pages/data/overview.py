@@ -44,10 +44,10 @@ def show_overview() -> str | None:
         place.error(f"These data cannot be shown: {page_context.escape_markdown(error)}.")
         return None
     place.empty()
-    words = inspect.item_words(data)
-    _show_facts(card, words)
+    item_words = inspect.item_words(data)
+    _show_facts(card, item_words)
     _show_split(data, choices[name], context.user if context is not None and context.dataset.hash == data.hash else None)
-    _show_histograms(data, card, words)
+    _show_histograms(data, card, item_words)
     with st.expander("Where it comes from", icon=":material/help:"):
         _show_terms(card, data.understood)
     with st.expander("All data on this machine", icon=":material/database:"):
@@ -55,13 +55,13 @@ def show_overview() -> str | None:
     return choices[name].source if choices[name].source in SOURCES else None
 
 
-def _show_facts(card: Card, words: Words) -> None:
+def _show_facts(card: Card, item_words: Words) -> None:
     with page_elements.place_in_row("top"):
         for label, value, help in (
             ("People", f"{card.n_users:,}", ""),
-            (words.many.capitalize(), f"{card.items:,}", ""),
-            ("Events", _in_millions(card.events), f"An event: one person {words.did} one {words.one}"),
-            ("Density", f"{card.density:.2%}", f"How many of all pairs of a person and {words.a} are events"),
+            (item_words.many.capitalize(), f"{card.items:,}", ""),
+            ("Events", _in_millions(card.events), f"An event: one person {item_words.did} one {item_words.one}"),
+            ("Density", f"{card.density:.2%}", f"How many of all pairs of a person and {item_words.a} are events"),
             ("Median length", f"{card.median:,.0f}", "Half of the people have at most this many events"),
         ):
             st.metric(label, value, border=True, width=146 if len(value) < 7 else 172, help=help or None)
@@ -76,10 +76,10 @@ def _in_millions(number: int) -> str:
     return f"{number:,}" if number < 1_000_000 else f"{number / 1_000_000:.2f} million"
 
 
-def _show_terms(card: Card, understood: tuple[tuple[str, str], ...]) -> None:
+def _show_terms(card: Card, readings: tuple[tuple[str, str], ...]) -> None:
     st.markdown(f"**How exact is the copy?** {page_context.escape_markdown(card.exact)}")
-    if understood:
-        meaning = "; ".join(f"{term}: {page_context.escape_markdown(meaning)}" for term, meaning in understood)
+    if readings:
+        meaning = "; ".join(f"{term}: {page_context.escape_markdown(meaning)}" for term, meaning in readings)
         st.markdown(f"**How was it read?** {meaning[:1].upper()}{meaning[1:]}.")
     st.markdown(f"**Licence.** {page_context.escape_markdown(card.licence)}")
     st.caption(f"Split {card.hash}.")
@@ -89,9 +89,9 @@ def _show_terms(card: Card, understood: tuple[tuple[str, str], ...]) -> None:
         st.caption(f"Note: {page_context.escape_markdown(note)}")
 
 
-def _show_split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
+def _show_split(data: Dataset, source: DataConfig, user_in_view: int | None) -> None:
     page_elements.show_heading("One person, and what the model must guess")
-    user = chosen
+    user = user_in_view
     if user is None:
         n_users, key = data.histories.n_users, f"dat_person_{data.hash}"
         left_column, right_column = st.columns(2)
@@ -101,15 +101,15 @@ def _show_split(data: Dataset, source: DataConfig, chosen: int | None) -> None:
             user_search.show_search_box(data, source, f"dat_who_{data.hash}", functools.partial(_set_user, key))
         user = int(number) - 1
     table = split_table(data, user)
-    last, name = table.iloc[-1]["title"], user_search.format_user(data, user)
+    last_title, name = table.iloc[-1]["title"], user_search.format_user(data, user)
     length = int(data.histories.lengths[user])
-    cut = f" {TEXT('latest', many=len(table))}" if len(table) < length else ""
+    cut_text = f" {TEXT('latest', many=len(table))}" if len(table) < length else ""
     person_values = {"name": name[:1].upper() + name[1:], "length": f"{length:,}"}
     if data.in_baskets:
-        st.write(TEXT("household", **person_values, many=len(data.next_items(user))) + cut)
+        st.write(TEXT("household", **person_values, many=len(data.next_items(user))) + cut_text)
     else:
-        st.write(TEXT("person", **person_values, last=page_context.escape_markdown(last)) + cut)
-    alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last}"
+        st.write(TEXT("person", **person_values, last=page_context.escape_markdown(last_title)) + cut_text)
+    alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last_title}"
     page_elements.show_chart(
         "dat_split", cache.cached_figure(charts.draw_split, table, page_context.theme_palette()), table, SPLIT, alt
     )
@@ -119,7 +119,7 @@ def _set_user(key: str, user: int) -> None:
     st.session_state[key] = user + 1
 
 
-def _show_histograms(data: Dataset, card: Card, words: Words) -> None:
+def _show_histograms(data: Dataset, card: Card, item_words: Words) -> None:
     colours = page_context.theme_palette()
     left_column, right_column = st.columns(2)
     with left_column:
@@ -130,12 +130,14 @@ def _show_histograms(data: Dataset, card: Card, words: Words) -> None:
         figure = cache.cached_figure(charts.draw_histogram, frame, "people", "events in the history", colours)
         page_elements.show_chart("dat_lengths", figure, frame, LENGTHS, alt)
     with right_column:
-        page_elements.show_heading(f"How popular {words.many} are")
+        page_elements.show_heading(f"How popular {item_words.many} are")
         share = top_share(data)
-        st.caption(f"The most popular tenth of the {words.many} has {share:.0%} of all events.")
+        st.caption(f"The most popular tenth of the {item_words.many} has {share:.0%} of all events.")
         frame = popularity_histogram(data)
         alt = f"Items by number of events; the most popular tenth has {share:.0%} of all events"
-        figure = cache.cached_figure(charts.draw_histogram, frame, "items", f"events of the {words.one}", colours, words.many)
+        figure = cache.cached_figure(
+            charts.draw_histogram, frame, "items", f"events of the {item_words.one}", colours, item_words.many
+        )
         page_elements.show_chart("dat_items", figure, frame, ITEMS, alt)
 
 
@@ -159,6 +161,6 @@ def _show_all_data(choices: dict[str, DataConfig]) -> None:
         formats |= page_elements.number_columns("%.1f", "mean length", "median length")
         alt = "All data on this machine with people, items, events, density and lengths of history"
         page_elements.show_table("dat_overview", data_cards.overview_table(cards), OVERVIEW, alt, column_config=formats)
-    missing = data_cards.unavailable_data()
-    if len(missing):
-        st.caption("These data are known, but not on this machine: " + ", ".join(missing["data"]) + ".")
+    missing_data = data_cards.unavailable_data()
+    if len(missing_data):
+        st.caption("These data are known, but not on this machine: " + ", ".join(missing_data["data"]) + ".")

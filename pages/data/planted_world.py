@@ -61,9 +61,9 @@ def show_planted_world() -> None:
 def _choose_rules() -> PlantedConfig:
     values: dict[str, int | float] = {}
     places = st.columns(5)
-    for i, (name, label, low, high, step, about) in enumerate(WHOLE_NUMBERS):
+    for i, (name, label, lowest, highest, step, about) in enumerate(WHOLE_NUMBERS):
         values[name] = number_input(
-            label, low, high, getattr(START, name), step, key=f"dat_{name}", place=places[i % 5], help=about or None
+            label, lowest, highest, getattr(START, name), step, key=f"dat_{name}", place=places[i % 5], help=about or None
         )
     for i, (name, label, share_high, about) in enumerate(SHARES):
         values[name] = bind_widget(

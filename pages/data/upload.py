@@ -77,19 +77,19 @@ def _read_upload(name: str, data: bytes) -> None:
         titles = None
         if not {"title", "genres"} & set(mapping):
             key = f"dat_titles_{digest[:8]}"
-            beside = st.file_uploader("Titles of the items (optional)", type=ENDINGS, key=key, max_upload_size=20)
-            titles = Upload(beside.name, beside.getvalue()) if beside is not None else None
+            title_file = st.file_uploader("Titles of the items (optional)", type=ENDINGS, key=key, max_upload_size=20)
+            titles = Upload(title_file.name, title_file.getvalue()) if title_file is not None else None
         table = cached.check_upload(digest, raw_table, mapping, dates, titles)
         _show_report(table, raw_table.notes)
-        beside = page_elements.place_in_row("top")
-        with beside:
+        title_file = page_elements.place_in_row("top")
+        with title_file:
             k_core = number_input(
                 "Drop people and items with fewer events than", 0, 50, 5, key="dat_core", width=330,
                 help="Papers use 5. A person needs at least 3 events.",
             )  # fmt: skip
         outcome = cached.preprocess_upload(digest, raw_table, mapping, table, int(k_core), dates, titles)
         if (ties := outcome.dataset.ties) is not None and ties.many:
-            rule = beside.selectbox(
+            rule = title_file.selectbox(
                 "Order of events at the same time", RULES, RULES.index(ties.rule), format_func=ORDERED.__getitem__,
                 key=f"dat_ties_{digest[:8]}", width=320, help="If chance decides, no model can learn the order of the file.",
             )  # fmt: skip
@@ -143,10 +143,10 @@ def _choose_date_order(raw_table: RawTable, mapping: dict[str, str], digest: str
     except Undecided as error:
         readings = {order: f"{reading} ({order.replace('-', ' ')})" for order, reading in error.readings.items()}
         question = f"Which day is {page_context.escape_markdown(error.example)}? No row of the file tells."
-        chosen = st.radio(
+        order_chosen = st.radio(
             question, list(readings), None, format_func=readings.__getitem__, key=f"dat_dates_{digest[:8]}", horizontal=True
         )
-        return chosen
+        return order_chosen
     return ""
 
 
@@ -156,12 +156,12 @@ def _show_notes(notes: Sequence[str]) -> None:
 
 
 def _show_report(table: Table, notes_shown: Sequence[str]) -> None:
-    """`told`: notes that stand above already."""
+    """`notes_shown`: notes that stand above already."""
     page_elements.show_heading("3. What was understood, and what is left?")
     rows = f"{len(table.events):,} of {table.faults.rows:,}"
-    understood = {**dict(table.understood), "rows": rows}
+    meanings = {**dict(table.understood), "rows": rows}
     rows_understood = [
-        (UNDERSTOOD.get(what, what), text.spreadsheet_cell(understood[what])) for what in understood if what != "layout"
+        (UNDERSTOOD.get(role, role), text.spreadsheet_cell(meanings[role])) for role in meanings if role != "layout"
     ]  # which is told above
     frame = pd.DataFrame(rows_understood, columns=["what", "understood"])
     page_elements.show_table("dat_understood", frame, None, "What was taken for what", widths={"what": 106, "understood": 694})
@@ -173,16 +173,16 @@ def _show_report(table: Table, notes_shown: Sequence[str]) -> None:
     page_elements.show_table("dat_faults", table.faults.table(), FAULTS, "Rows that cannot be used, with line number and reason")
     if table.faults.rest:
         kinds = "; ".join(
-            f"{page_context.escape_markdown(what)}: {count:,}" for what, count in list(table.faults.kinds.items())[:6]
+            f"{page_context.escape_markdown(role)}: {count:,}" for role, count in list(table.faults.kinds.items())[:6]
         )
         st.caption(f"… and {table.faults.rest:,} more. By kind: {kinds}.")
 
 
 def _offer_to_keep(outcome: FileOutcome, digest: str) -> None:
     counts = ["events", "people", "items"]
-    spoken = outcome.steps[counts].map(lambda count: "–" if pd.isna(count) else f"{count:,}")
+    counts_text = outcome.steps[counts].map(lambda count: "–" if pd.isna(count) else f"{count:,}")
     alt = "Events, people and items that each rule leaves"
-    page_elements.show_table("dat_steps", outcome.steps.assign(**spoken), STEPS, alt, widths=WIDTHS)
+    page_elements.show_table("dat_steps", outcome.steps.assign(**counts_text), STEPS, alt, widths=WIDTHS)
     ties = outcome.dataset.ties  # said beside their rule
     _show_notes([note for note in outcome.dataset.notes if ties is None or note != ties.note])
     page_elements.show_heading("4. Keep it")
@@ -207,7 +207,7 @@ def _store_upload(outcome: FileOutcome, label: str) -> None:
 
 @contextmanager
 def catch_refusal() -> Iterator[None]:
-    """For callbacks: what cannot be done is told by `say`."""
+    """For callbacks: what cannot be done is told by `show_last_outcome`."""
     try:
         yield
     except InputError as error:
@@ -216,9 +216,9 @@ def catch_refusal() -> Iterator[None]:
 
 def show_last_outcome() -> None:
     """What the last button did, once."""
-    good, sentence = st.session_state.pop(LAST_OUTCOME, (True, ""))
+    is_success, sentence = st.session_state.pop(LAST_OUTCOME, (True, ""))
     if sentence:
-        (st.success if good else st.error)(sentence)
+        (st.success if is_success else st.error)(sentence)
 
 
 # --- what is kept ----------------------------------------------------------------------------------------------------
@@ -259,9 +259,9 @@ def _offer_deletion(entry: StoredData) -> None:
         runs = upload_store().runs_on(entry.id, page_context.RUNS)
         if runs and entry.kind == "file":
             panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(page_context.escape_markdown, runs))}.")
-        if waiting := [job.run.name for job in Trainings(page_context.RUNS).active_on_data(entry.config)]:
+        if run_names := [job.run.name for job in Trainings(page_context.RUNS).active_on_data(entry.config)]:
             panel.warning(
-                f"Trainings that wait or run need it and would fail: {', '.join(map(page_context.escape_markdown, waiting))}."
+                f"Trainings that wait or run need it and would fail: {', '.join(map(page_context.escape_markdown, run_names))}."
             )
         place_button("Delete for good", f"dat_gone_{entry.id}", _delete_data, entry, place=panel, type="primary")
 

@@ -150,7 +150,7 @@ def _show_genres(of: Subject, expert: int) -> None:
         return
     page_elements.show_heading("Its genres")
     sources = list(SOURCES) if survey.of_reading is not None else ["people"]
-    source = choose_without_label("Evidence", sources, "exp_evidence", named=SOURCES.__getitem__)
+    source = choose_without_label("Evidence", sources, "exp_evidence", format_option=SOURCES.__getitem__)
     frame = (survey.of_people if source == "people" else survey.of_reading).of(expert)
     if frame.empty:
         st.write(f"Only {survey.traffic.load[expert]} people use this expert, too few to say anything about genres.")

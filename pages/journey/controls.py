@@ -8,7 +8,7 @@ from elastic_core.errors import InputError
 from elastic_core.services.edits import Add, EditedPerson, Edits, Remove
 from elastic_core.services.journey.typed_items import parse_items
 from elastic_core.services.person import inspect
-from elastic_core.text import parse_number as whole
+from elastic_core.text import parse_number
 from pages.components import edits, page_context, page_elements
 from pages.components.controls import bind_widget, place_button
 from pages.components.page_context import Context
@@ -21,22 +21,24 @@ PROBLEMS = 20  # lines of a typed list that are named in full
 
 def choose_moment(context: Context) -> int:
     """How many of the person's events are read, and what came after them. Another person starts at their last moment."""
-    last, owner = int(context.dataset.readable_lengths()[context.user]), (context.dataset.hash, context.user)
+    last_moment, owner = int(context.dataset.readable_lengths()[context.user]), (context.dataset.hash, context.user)
     parameter = st.session_state.get(MOMENT, st.query_params.get(MOMENT))
     if st.session_state.get(MOMENT_OF, owner) != owner:
-        st.session_state[MOMENT] = last
-    elif parameter is not None and not 1 <= (whole(parameter) or 0) <= last:
-        st.warning(f"This person has no moment {page_context.quote_code(parameter)}, only 1 to {last}. You see the last one.")
-        st.session_state[MOMENT] = last
+        st.session_state[MOMENT] = last_moment
+    elif parameter is not None and not 1 <= (parse_number(parameter) or 0) <= last_moment:
+        st.warning(
+            f"This person has no moment {page_context.quote_code(parameter)}, only 1 to {last_moment}. You see the last one."
+        )
+        st.session_state[MOMENT] = last_moment
     st.session_state[MOMENT_OF] = owner
-    one, did = context.item_words.one, context.item_words.did
-    chosen = int(bind_widget(
-        st.slider, f"Read up to {one}", 1, last, last, key=MOMENT, called="How much is read",
-        help=f"What they {did} next is hidden from the model; gold marks it.",
+    item_word, verb = context.item_words.one, context.item_words.did
+    moment = int(bind_widget(
+        st.slider, f"Read up to {item_word}", 1, last_moment, last_moment, key=MOMENT, control_name="How much is read",
+        help=f"What they {verb} next is hidden from the model; gold marks it.",
     ))  # fmt: skip
-    if chosen < last:
-        st.caption(TEXT("CHOSEN_BY" if chosen == last - 1 else "TRAINED_ON"))
-    return chosen
+    if moment < last_moment:
+        st.caption(TEXT("CHOSEN_BY" if moment == last_moment - 1 else "TRAINED_ON"))
+    return moment
 
 
 def set_moment(number: int) -> None:
@@ -44,21 +46,21 @@ def set_moment(number: int) -> None:
     st.session_state[MOMENT] = number
 
 
-def show_edit_bar(context: Context, edit_list: Edits, edited: EditedPerson) -> None:
+def show_edit_bar(context: Context, edit_list: Edits, edited_person: EditedPerson) -> None:
     """One row: the quickest act first."""
-    held, n_left = page_context.is_locked(edits.PARAMETER), len(edited.numbers)
+    edits_locked, n_left = page_context.is_locked(edits.PARAMETER), len(edited_person.numbers)
     with page_elements.place_in_row("bottom"):
-        last = int(edited.numbers[-1]) if n_left else 0
+        last_event = int(edited_person.numbers[-1]) if n_left else 0
         place_button(
-            f"Remove the last {context.item_words.one}", "jrn_last", edits.append_edits, Remove(last, last), icon="backspace",
-            disabled=held or n_left < 2,
+            f"Remove the last {context.item_words.one}", "jrn_last", edits.append_edits, Remove(last_event, last_event),
+            icon="backspace", disabled=edits_locked or n_left < 2,
         )  # fmt: skip
-        with st.popover(f"Add {context.item_words.a}", icon=":material/add:", disabled=held, key="jrn_adding"):
+        with st.popover(f"Add {context.item_words.a}", icon=":material/add:", disabled=edits_locked, key="jrn_adding"):
             _offer_items(context)
-        with st.popover("Remove", icon=":material/delete:", disabled=held or n_left < 2, key="jrn_removing"):
-            _offer_removal(context, edited)
-        with st.popover("Your own list", icon=":material/edit_note:", disabled=held, key="jrn_typing"):
-            _offer_typed_list(context, edited)
+        with st.popover("Remove", icon=":material/delete:", disabled=edits_locked or n_left < 2, key="jrn_removing"):
+            _offer_removal(context, edited_person)
+        with st.popover("Your own list", icon=":material/edit_note:", disabled=edits_locked, key="jrn_typing"):
+            _offer_typed_list(context, edited_person)
         edits.undo_buttons(edit_list, "jrn")
 
 
@@ -77,15 +79,15 @@ def _offer_items(context: Context) -> None:
     place_button("Add it", "jrn_add_do", edits.append_edits, Add((item,)), type="primary")
 
 
-def _offer_removal(context: Context, edited: EditedPerson) -> None:
-    numbers, catalog = edited.numbers.tolist(), context.dataset.catalog
+def _offer_removal(context: Context, edited_person: EditedPerson) -> None:
+    numbers, catalog = edited_person.numbers.tolist(), context.dataset.catalog
     if len(numbers) < 2:
         return
     newest = numbers[::-1]
     if st.session_state.get(EVENT) not in newest:
         st.session_state[EVENT] = newest[0]
     label = f"{context.item_words.one.capitalize()} (the latest first)"
-    names = {number: f"{number}. {catalog.title(int(edited.events[number - 1]))}" for number in newest}
+    names = {number: f"{number}. {catalog.title(int(edited_person.events[number - 1]))}" for number in newest}
     chosen = int(st.selectbox(label, newest, key=EVENT, format_func=names.__getitem__))
     place_button("Remove it", "jrn_remove_one", edits.append_edits, Remove(chosen, chosen), icon="delete")
     first, last = st.select_slider(
@@ -94,7 +96,7 @@ def _offer_removal(context: Context, edited: EditedPerson) -> None:
     place_button("Remove the stretch", "jrn_remove_many", edits.append_edits, Remove(first, last), icon="delete")
 
 
-def _offer_typed_list(context: Context, edited: EditedPerson) -> None:
+def _offer_typed_list(context: Context, edited_person: EditedPerson) -> None:
     samples = context.dataset.catalog.titles_of(context.dataset.all_counts().argsort()[::-1][:3])
     with st.form("jrn_typed", border=False):
         label = f"Your list: one {context.item_words.one} a line, the oldest first"
@@ -103,19 +105,22 @@ def _offer_typed_list(context: Context, edited: EditedPerson) -> None:
     if not text.strip():
         return
     try:
-        typed = parse_items(context.dataset, text)
+        typed_items = parse_items(context.dataset, text)
     except InputError as error:
         st.error(format_error(error))
         return
-    for problem in typed.problems[:PROBLEMS]:
+    for problem in typed_items.problems[:PROBLEMS]:
         st.warning(page_context.escape_markdown(problem), icon=":material/help:")
-    if len(typed.problems) > PROBLEMS:
-        lines = ", ".join(problem.split(",")[0].removeprefix("Line ") for problem in typed.problems[PROBLEMS:])
+    if len(typed_items.problems) > PROBLEMS:
+        lines = ", ".join(problem.split(",")[0].removeprefix("Line ") for problem in typed_items.problems[PROBLEMS:])
         st.warning(f"We did not understand lines {lines} either.", icon=":material/help:")
-    if typed.problems:
-        count = len(typed.items)
+    if typed_items.problems:
+        count = len(typed_items.items)
         label = f"Read the {count} understood {context.item_words.one if count == 1 else context.item_words.many}"
-        edits_to_add = (Add(typed.items), Remove(1, len(edited.events)))  # in this order, so that something is left all the time
+        edits_to_add = (
+            Add(typed_items.items),
+            Remove(1, len(edited_person.events)),
+        )  # in this order, so that something is left all the time
         place_button(label, "jrn_list_do", edits.append_edits, *edits_to_add, disabled=not count)
 
 
@@ -123,10 +128,10 @@ def _read_list() -> None:
     """For the form: a list of which every line is understood takes the place of the history at once."""
     context = page_context.require_context()
     with suppress(InputError):
-        typed = parse_items(context.dataset, str(st.session_state[LIST]))
-        if typed.items and not typed.problems:
-            edited = edits.apply_user_edits(context, edits.current_edits(context), st.session_state.get(MOMENT))
-            edits.append_edits(Add(typed.items), Remove(1, len(edited.events)))
+        typed_items = parse_items(context.dataset, str(st.session_state[LIST]))
+        if typed_items.items and not typed_items.problems:
+            edited_person = edits.apply_user_edits(context, edits.current_edits(context), st.session_state.get(MOMENT))
+            edits.append_edits(Add(typed_items.items), Remove(1, len(edited_person.events)))
 
 
 def format_error(error: InputError) -> str:

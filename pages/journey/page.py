@@ -17,7 +17,7 @@ def show_opening() -> None:
     question = "What if this history were different?" if context.model.retrieves else "What does this run make of this history?"
     page_elements.show_title(question)
     n_events = int(context.dataset.readable_lengths()[context.user]) + 1
-    st.markdown(TEXT("IDEA", person=context.user + 1, did=words.did, events=n_events, many=words.many))
+    st.markdown(TEXT("IDEA", person=context.user + 1, did=item_words.did, events=n_events, many=item_words.many))
     if not context.model.retrieves:
         st.info(TEXT("INSTEAD"))
 
@@ -25,8 +25,8 @@ def show_opening() -> None:
 def compared_prediction() -> tuple[Prediction | None, str]:
     """The prediction that this one is compared with, and the second run's name if it is that one's; None for nothing."""
     options = [FIRST, *([SECOND] if context.other else [])]
-    chosen = choose_from_list("Compare with", options, key=WITH, width=190) if context.other else FIRST
-    if chosen == SECOND and context.other is not None:
+    chosen_run = choose_from_list("Compare with", options, key=WITH, width=190) if context.other else FIRST
+    if chosen_run == SECOND and context.other is not None:
         of_history = history_edits(edit_list)
         return cache.user_prediction(context.other, context.user, of_history, keep_seen, n_events), cache.label_run(
             context.other.run
@@ -38,16 +38,16 @@ def show_prediction() -> Prediction:
     """What the list says to the edits: beside the buttons, in full on the right."""
     prediction = cache.user_prediction(context.open_run, context.user, edit_list, keep_seen, n_events)
     with choice_place:
-        before, peer = compared_prediction()
-    if before is not None:
+        prediction_before, peer = compared_prediction()
+    if prediction_before is not None:
         with verdict_place:
-            views.show_verdict(prediction, before, peer, words)
+            views.show_verdict(prediction, prediction_before, peer, item_words)
     with list_place:
         page_elements.show_heading("What comes next")
-        views.show_lists(context, prediction, before, peer)
+        views.show_lists(context, prediction, prediction_before, peer)
     if context.model.retrieves:
         page_elements.show_heading("Its experts")
-        views.show_experts(context, prediction, None if peer else before)
+        views.show_experts(context, prediction, None if peer else prediction_before)
     return prediction
 
 
@@ -64,7 +64,7 @@ def show_reasons(prediction: Prediction) -> None:
 
 
 context = page_context.require_context()
-words = context.item_words
+item_words = context.item_words
 
 show_opening()
 edit_list = edits.current_edits(context)

@@ -103,23 +103,32 @@ def show_moments(context: Context, moment: int, keep_seen: bool) -> None:
     """The way so far: rank and experts at many moments; a click goes there."""
     table, retrieved = cached.trace_moments(context.open_run, context.user, keep_seen)
     experts, count = busiest_experts(retrieved, moment)
-    drawn = experts["expert"].nunique()
-    drawn_text = f" You see the experts of this moment and the most used ones, {drawn} of {count}." if drawn < count else ""
-    other, second, dotted = None, "", ""
+    n_drawn = experts["expert"].nunique()
+    drawn_text = f" You see the experts of this moment and the most used ones, {n_drawn} of {count}." if n_drawn < count else ""
+    other_ranks, other_name, other_text = None, "", ""
     if context.other is not None:
-        other, second = cached.trace_moments(context.other, context.user, keep_seen).ranks, context.other.run.name
-        dotted = f" The dotted line is {page_context.escape_markdown(second)}."
-    st.caption(f"{TEXT('OVER_TIME')}{drawn_text}{dotted}")
+        other_ranks, other_name = cached.trace_moments(context.other, context.user, keep_seen).ranks, context.other.run.name
+        other_text = f" The dotted line is {page_context.escape_markdown(other_name)}."
+    st.caption(f"{TEXT('OVER_TIME')}{drawn_text}{other_text}")
     figure = cache.cached_figure(
-        charts.draw_moments, table, experts, moment, page_context.theme_palette(), other, (context.run.name, second)
+        charts.draw_moments, table, experts, moment, page_context.theme_palette(), other_ranks, (context.run.name, other_name)
     )
-    last = table.iloc[-1]
-    alt = f"Rank of the next item at {len(table)} moments; at the last, the test, rank {last['rank']} of {last['running']}."
-    there = table[table["event"] <= moment].iloc[-1]  # the first moment is event 1
-    if other is not None:
-        table = table.merge(other[["event", "rank"]], on="event", suffixes=("", "_second_run"))
-    values = {"event": there["event"], "rank": there["rank"], "running": there["running"], "luck": (there["running"] + 1) / 2}
-    st.markdown(TEXT("CAME_NEXT", many=context.item_words.many, title=page_context.escape_markdown(there["title"]), **values))
+    last_row = table.iloc[-1]
+    alt = (
+        f"Rank of the next item at {len(table)} moments; at the last, the test, rank {last_row['rank']} of {last_row['running']}."
+    )
+    moment_row = table[table["event"] <= moment].iloc[-1]  # the first moment is event 1
+    if other_ranks is not None:
+        table = table.merge(other_ranks[["event", "rank"]], on="event", suffixes=("", "_second_run"))
+    values = {
+        "event": moment_row["event"],
+        "rank": moment_row["rank"],
+        "running": moment_row["running"],
+        "luck": (moment_row["running"] + 1) / 2,
+    }
+    st.markdown(
+        TEXT("CAME_NEXT", many=context.item_words.many, title=page_context.escape_markdown(moment_row["title"]), **values)
+    )
     page_elements.show_chart(
         "jrn_along",
         figure,
@@ -179,7 +188,7 @@ def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
     events = opening_events(prediction.n_read, k)
     if most > LEAST:
         label, key = f"N: the last {words.many}", f"{EVENTS}_{most}"
-        events = bind_widget(st.slider, label, LEAST, most, events, key=key, called="Events drawn")
+        events = bind_widget(st.slider, label, LEAST, most, events, key=key, control_name="Events drawn")
     try:
         dispatch = cached.trace_dispatch(context.open_run, prediction.history.items, events)
     except InputError as error:

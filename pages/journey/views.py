@@ -21,9 +21,9 @@ GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem
 MARKS = {ADDED: ("+ ", "added here"), REMOVED: ("− ", "removed")}
 
 
-def show_history(context: Context, edited: EditedPerson, changed: bool) -> None:
+def show_history(context: Context, edited_person: EditedPerson, changed: bool) -> None:
     """The latest events; added and removed ones are marked in words and sign."""
-    table, count, length = event_rows(context.dataset, edited), len(edited.items), context.model.length
+    table, count, length = event_rows(context.dataset, edited_person), len(edited_person.items), context.model.length
     cards, signs = [], set()
     for row in table.to_dict("records"):
         (name, year), state = inspect.split_year(row["title"]), row["state"]
@@ -31,21 +31,21 @@ def show_history(context: Context, edited: EditedPerson, changed: bool) -> None:
         signs |= {sign + state} if sign else set()
         cards.append(ItemCard(sign + name, year, row["genres"], note=note, faded=state == REMOVED))
     n_shown = sum(not cell.faded for cell in cards)
-    before = f" ({edited.n_own} before your edits)" if changed and count != edited.n_own else ""
-    parts = [f"The last {n_shown} of {count}{before}." if n_shown < count or before else "Oldest first."]
+    own_count_text = f" ({edited_person.n_own} before your edits)" if changed and count != edited_person.n_own else ""
+    parts = [f"The last {n_shown} of {count}{own_count_text}." if n_shown < count or own_count_text else "Oldest first."]
     parts += [f"The model reads the last {length}."] if length < count and context.model.trained else []
     parts += [f"{', '.join(sorted(signs))}."] if signs else []
     user_cards.show_history_row(context, cards, f"The last {n_shown} {context.item_words.many} of this history", " ".join(parts))
 
 
-def command_words(context: Context, edit_list: Edits, edited: EditedPerson, whole_history: bool) -> list[str]:
-    """Whose list a command prints: that of the person, where the `whole` history is read, or else that after the items read."""
+def command_words(context: Context, edit_list: Edits, edited_person: EditedPerson, whole_history: bool) -> list[str]:
+    """Whose list a command prints: that of the person with a `whole_history`, or else that after the items read."""
     if whole_history:
         edits_shown = edit_list
         words = [f"--user={context.dataset.histories.user_ids[context.user]}"]
     else:
         edits_shown = tuple(edit for edit in edit_list if isinstance(edit, Silence | Scale))
-        words = [f"--history={raw_ids(context.dataset.catalog, edited.items)}"]
+        words = [f"--history={raw_ids(context.dataset.catalog, edited_person.items)}"]
     return [*words, *([f"--edits={format_edits(edits_shown)}"] if edits_shown else [])]
 
 
@@ -64,18 +64,22 @@ def show_lists(context: Context, prediction: Prediction, before: Prediction | No
             page_elements.show_table("jrn_list", change.table, LISTS, "The first ten with score, rank before and change")
 
 
-def show_verdict(prediction: Prediction, before: Prediction, peer: str, words: Words) -> None:
+def show_verdict(prediction: Prediction, before: Prediction, peer: str, item_words: Words) -> None:
     """One or two sentences: what moved."""
-    change, known = compare_lists(before.recommendation, prediction.recommendation), prediction.recommendation.truth is not None
+    change, truth_known = (
+        compare_lists(before.recommendation, prediction.recommendation),
+        prediction.recommendation.truth is not None,
+    )
     if peer:
         ranks = f"rank {change.truth_after} here and {change.truth_before} there"
-        truth = f" What they {words.did} next is at {ranks}." if known else ""
-        same = len(change.table) - change.counts["new"]
-        text = f"**Beside {page_context.escape_markdown(peer)}:** the two runs share {same} of their ten {words.many}.{truth}"
+        truth = f" What they {item_words.did} next is at {ranks}." if truth_known else ""
+        n_shared = len(change.table) - change.counts["new"]
+        peer_name = page_context.escape_markdown(peer)
+        text = f"**Beside {peer_name}:** the two runs share {n_shared} of their ten {item_words.many}.{truth}"
         st.info(text, icon=":material/compare_arrows:")
         return
-    truth = f" What they {words.did} next {change.truth_moved}." if known else ""
-    moves = f"{page_context.escape_markdown(change.summary(words.many))} {prediction.others_retrieved(before)}"
+    truth = f" What they {item_words.did} next {change.truth_moved}." if truth_known else ""
+    moves = f"{page_context.escape_markdown(change.summary(item_words.many))} {prediction.others_retrieved(before)}"
     st.info(f"**Against the original:**{truth} {moves}", icon=":material/swap_vert:")
 
 
@@ -104,7 +108,7 @@ def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_event
 def show_experts(context: Context, prediction: Prediction, before: Prediction | None) -> None:
     """The retrieved experts as rows: number, name, votes, what they hold, what is new."""
     assert prediction.retrieved is not None
-    earlier = prediction.experts if before is None else before.active_experts
+    experts_before = prediction.experts if before is None else before.active_experts
     names = user_cards.name_user_experts(context, prediction)
     _, reads = cached.expert_reads(context.open_run, prediction.history.items)
     gates, colours, rows = prediction.retrieved.gates[0].tolist(), page_context.theme_palette(), []
@@ -112,7 +116,7 @@ def show_experts(context: Context, prediction: Prediction, before: Prediction | 
     for place, (expert, gate, part) in enumerate(
         zip(prediction.experts, gates, _describe_shares(prediction.retrieved), strict=True), 1
     ):
-        old_rank = earlier.index(expert) + 1 if expert in earlier else None
+        old_rank = experts_before.index(expert) + 1 if expert in experts_before else None
         change = "new here" if old_rank is None else f"was {old_rank}." if old_rank != place else ""
         if (factor := prediction.scales.get(expert)) is not None:
             change = f"counts × {factor:g}" if factor else "silenced"
@@ -128,7 +132,7 @@ def show_experts(context: Context, prediction: Prediction, before: Prediction | 
         )
     style = f"list-style:none;margin:0;padding:0;{GRID}"
     st.html(f'<ol aria-label="Retrieved experts, best first" style="{style}">{"".join(rows)}</ol>')
-    if lost_experts := [str(expert) for expert in earlier if expert not in prediction.experts]:
+    if lost_experts := [str(expert) for expert in experts_before if expert not in prediction.experts]:
         st.caption(f"{'Expert' if len(lost_experts) == 1 else 'Experts'} no longer retrieved: {', '.join(lost_experts)}.")
     page_elements.show_explanation(EXPERTS)
 

@@ -24,8 +24,8 @@ def ungated_list(of: OpenRun, user: int, keep_seen: bool) -> GateComparison:
 
 
 @cached_data(32, "Searching several hundred people’s experts both ways …")
-def search_as_printed(of: OpenRun, user: int, k: int, ago: int = 0) -> checks.PrintedSearch:
+def search_as_printed(of: OpenRun, user: int, k: int, events_ago: int = 0) -> checks.PrintedSearch:
     """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
     return checks.search_as_printed(
-        search.first_memory(of.model).keys, k, checks.people_queries(of.model, of.dataset, user, ago=ago)
+        search.first_memory(of.model).keys, k, checks.people_queries(of.model, of.dataset, user, ago=events_ago)
     )

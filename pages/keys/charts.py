@@ -16,10 +16,10 @@ def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, item_words: 
     """Who voted for whom: events along x (`marks` with their `title`), a row an elected expert and one for all others, and
     beside each row the sum of its votes and, in brackets, how many are usual. The event that is looked at has a line, too."""
     k = len(sums) - 1
-    elected, colours = sums[:k], [p.load[-1]] * k + [p.muted]
-    names = [*(f"{row.place}. expert {row.expert}" for row in elected.itertuples()), "all others"]
+    elected_sums, colours = sums[:k], [p.load[-1]] * k + [p.muted]
+    names = [*(f"{row.place}. expert {row.expert}" for row in elected_sums.itertuples()), "all others"]
     single = marks["event"] > 0
-    drawn = f"votes of {'all' if single.all() else 'the last'} {item_words.many}"
+    drawn_text = f"votes of {'all' if single.all() else 'the last'} {item_words.many}"
     first, last = int(marks.loc[single, "event"].min()), int(marks["event"].max())
     data: list[dict[str, Any]] = []
     stroke = {"symbol": "line-ns-open", "line": {"width": 3}}
@@ -39,24 +39,25 @@ def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, item_words: 
             "hovertext": texts, "hovertemplate": "%{hovertext}<extra></extra>", **STEADY,
         })  # fmt: skip
     data.append({  # of all others only the number: its bar would make those of the elected short
-        "type": "bar", "x": [*elected["votes"], 0], "y": list(range(k + 1)), "xaxis": "x2", "yaxis": "y2", "orientation": "h",
-        "marker": {"color": colours}, "customdata": sums[["votes", "events"]].to_numpy(), "textposition": "outside",
-        "text": [*(f"{row.votes:.0%} ({row.usual:.1%})" for row in elected.itertuples()), f"{sums['votes'].iloc[k]:.0%}"],
+        "type": "bar", "x": [*elected_sums["votes"], 0], "y": list(range(k + 1)), "xaxis": "x2", "yaxis": "y2",
+        "orientation": "h", "marker": {"color": colours}, "customdata": sums[["votes", "events"]].to_numpy(),
+        "textposition": "outside",
+        "text": [*(f"{row.votes:.0%} ({row.usual:.1%})" for row in elected_sums.itertuples()), f"{sums['votes'].iloc[k]:.0%}"],
         "cliponaxis": False,
         "hovertemplate": "%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + item_words.many + "<extra></extra>",
     })  # fmt: skip
-    layout = panel_layout([0.78, 0.22], (drawn, "votes (average)"), p, gap=0.02) | {
+    layout = panel_layout([0.78, 0.22], (drawn_text, "votes (average)"), p, gap=0.02) | {
         "height": 90 + 30 * (k + 1), "margin": {"l": 8, "r": 8, "t": 30, "b": 8}, "showlegend": False, "dragmode": False,
         "font": {"color": p.text}, "uirevision": "keep",
     }  # fmt: skip
-    before = {} if single.all() else {first - 2: "before"}
-    ends = before | {first: "" if before else str(first)} | {last: str(last)}
+    earlier_tick = {} if single.all() else {first - 2: "before"}
+    ticks = earlier_tick | {first: "" if earlier_tick else str(first)} | {last: str(last)}
     plain = {"showgrid": False, "zeroline": False, "fixedrange": True}
     layout["xaxis"] |= plain | {
-        "tickvals": list(ends), "ticktext": list(ends.values()), "range": [min(ends) - 1, last + 1],
+        "tickvals": list(ticks), "ticktext": list(ticks.values()), "range": [min(ticks) - 1, last + 1],
         "title": {"text": f"{item_words.many}, old to new", "standoff": 0},
     }  # fmt: skip
-    layout["xaxis2"] |= plain | {"showticklabels": False, "range": [0, 2 * max(float(elected["votes"].max()), 1e-6)]}
+    layout["xaxis2"] |= plain | {"showticklabels": False, "range": [0, 2 * max(float(elected_sums["votes"].max()), 1e-6)]}
     rows = {"range": [k + 0.5, -0.5], "tickvals": list(range(k + 1)), "ticktext": names}
     layout["yaxis"] |= plain | rows | {"showgrid": True, "gridcolor": p.line}
     layout["yaxis2"] |= plain | rows

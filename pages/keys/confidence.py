@@ -17,35 +17,35 @@ CHECKED, MORE = "keys_checked", 1000
 PART = "keys_part"
 
 
-def show_confidence(scene: Scene, context: page_context.Context, own: bool) -> None:
+def show_confidence(scene: Scene, context: page_context.Context, is_own: bool) -> None:
     """The doubts, one at a time and only when asked for; only the chosen one is computed."""
     parts = {
         "Exactness": partial(_show_exactness, scene),
         "Numbers": partial(_show_numbers, scene),
         "Gate": partial(_show_gate, context),
-        "Equation 7": partial(_show_search_as_printed, scene, context, own),
+        "Equation 7": partial(_show_search_as_printed, scene, context, is_own),
     }
     if PART not in st.session_state and (option := option_in_address(PART, list(parts))):
         st.session_state[PART] = option
     with st.container(key="keys_sure"):
-        chosen = bind_widget(st.segmented_control, CONFIDENCE, list(parts), key=PART)
-    if chosen:
-        parts[chosen]()
+        part = bind_widget(st.segmented_control, CONFIDENCE, list(parts), key=PART)
+    if part:
+        parts[part]()
 
 
 def _show_exactness(scene: Scene) -> None:
-    lesson, about = scene.lesson, f"{scene.name}/{scene.whose}"
-    several = len(lesson.values) > 0
-    known, check = st.session_state.get(CHECKED, ("", None))
-    if known != about:
-        check = checks.check_search(lesson.keys, lesson.k, checks.chance_queries(lesson, MORE if several else 0))
-    st.markdown(TEXT("EXACT" if several else "EXACT_ONE", all=f"{lesson.n_subkeys**2:,}"))
-    if several and st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
-        more = checks.random_queries(lesson.width, MORE, seed=check.queries)
-        check = check.plus(checks.check_search(lesson.keys, lesson.k, more))
-    st.session_state[CHECKED] = (about, check)
+    lesson, subject = scene.lesson, f"{scene.name}/{scene.query_owner}"
+    has_values = len(lesson.values) > 0
+    known_subject, check = st.session_state.get(CHECKED, ("", None))
+    if known_subject != subject:
+        check = checks.check_search(lesson.keys, lesson.k, checks.chance_queries(lesson, MORE if has_values else 0))
+    st.markdown(TEXT("EXACT" if has_values else "EXACT_ONE", all=f"{lesson.n_subkeys**2:,}"))
+    if has_values and st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
+        queries = checks.random_queries(lesson.width, MORE, seed=check.queries)
+        check = check.plus(checks.check_search(lesson.keys, lesson.k, queries))
+    st.session_state[CHECKED] = (subject, check)
     (st.error if check.wrong else st.success)(check.sentence, icon=":material/rule:")
-    if several:
+    if has_values:
         st.caption(f"{cached.turning_point(lesson.width, lesson.k)} {TEXT('CLOCK')}")
 
 
@@ -60,8 +60,8 @@ def _show_numbers(scene: Scene) -> None:
 def _show_gate(context: page_context.Context) -> None:
     st.markdown(TEXT("GATE"))
     st.info(TEXT("GATE TRAINED"), icon=":material/straighten:")
-    gated = bind_widget(st.toggle, "Gate", value=True, key="keys_gate", help=glossary.WORDS["gate"])
-    column = "with_gate" if gated else "without_gate"
+    with_gate = bind_widget(st.toggle, "Gate", value=True, key="keys_gate", help=glossary.WORDS["gate"])
+    column = "with_gate" if with_gate else "without_gate"
     if context.model.retrieves:
         table = cached.gradient_table(context.open_run, context.user)
         norms = table[["group", "parameters", column]].rename(columns={column: "gradient norm"})
@@ -70,23 +70,23 @@ def _show_gate(context: page_context.Context) -> None:
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
             f"We took one training step on a copy of the run, with this person and a few others (gate: "
-            f"{table['gate'].iloc[0] if gated else 'none'}). The loss is that of the next item alone."
+            f"{table['gate'].iloc[0] if with_gate else 'none'}). The loss is that of the next item alone."
         )
         _show_ungated_list(context)
     else:
         st.info("This run has no memory. Choose an ELASTIC run to see gradients.")
-    curve, ends = cached.toy_routers()
+    loss_curve, final_values = cached.toy_routers()
     st.markdown(
         f"**A tiny world** has {gate.KINDS} kinds of people and {gate.SIDE**2} experts. After {gate.STEPS} steps with the gate, "
-        f"the keys have moved by {ends.at['softmax', 'keys_moved']:.0%} of their length, and the loss is "
-        f"{ends.at['softmax', 'loss']:.2f}. Without the gate, they have moved by {ends.at['none', 'keys_moved']:.0%}, and the "
-        f"loss is {ends.at['none', 'loss']:.2f}."
+        f"the keys have moved by {final_values.at['softmax', 'keys_moved']:.0%} of their length, and the loss is "
+        f"{final_values.at['softmax', 'loss']:.2f}. Without the gate, they have moved by "
+        f"{final_values.at['none', 'keys_moved']:.0%}, and the loss is {final_values.at['none', 'loss']:.2f}."
     )
     alt = "Loss against training step. With the gate it falls far; without the gate it hardly moves."
     page_elements.show_chart(
         "keys_fig_learning",
-        cached_figure(charts.draw_toy_loss, curve, page_context.theme_palette()),
-        curve,
+        cached_figure(charts.draw_toy_loss, loss_curve, page_context.theme_palette()),
+        loss_curve,
         TEXT.chart_text("LEARNING"),
         alt,
     )
@@ -106,21 +106,21 @@ def _show_ungated_list(context: page_context.Context) -> None:
     )
 
 
-def _show_search_as_printed(scene: Scene, context: page_context.Context, own: bool) -> None:
+def _show_search_as_printed(scene: Scene, context: page_context.Context, is_own: bool) -> None:
     if not len(scene.lesson.values):
         st.info("A million experts are too many here. Choose a smaller memory above.")
         return
     st.markdown(TEXT("PRINTED"))
-    if own:
+    if is_own:
         printed_search = cached.search_as_printed(
             context.open_run, context.user, scene.lesson.k, scene.election.ago if scene.election else 0
         )
     else:
         printed_search = checks.search_as_printed(scene.lesson.keys, scene.lesson.k, checks.chance_queries(scene.lesson))
-    population = "people" if own else "random queries"
+    population = "people" if is_own else "random queries"
     st.markdown(
-        f"- {scene.whose} keeps **{printed_search.overlap} of {printed_search.k}** experts if the search is done as printed. On "
-        f"average over {printed_search.queries:,} {population}, **{printed_search.shared:.1f}** stay.\n- As printed, "
+        f"- {scene.query_owner} keeps **{printed_search.overlap} of {printed_search.k}** experts if the search is done as "
+        f"printed. On average over {printed_search.queries:,} {population}, **{printed_search.shared:.1f}** stay.\n- As printed, "
         f"**{printed_search.used_printed}** experts come first for somebody; as meant, **{printed_search.used}** do.\n- With "
         f"somebody else’s q₂, {printed_search.deaf:,} of {printed_search.queries:,} keep all their experts. "
         "As printed, everybody does."

@@ -39,7 +39,9 @@ def search_million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
 def choose_searching_event() -> VoteTally:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
     tally = votes.tally_votes(context.model, context.dataset, context.user)
-    return tally.at(choose_from_list(f"Which {tally.words.one} searches?", tally.offered, key=EVENT, called="Event", width=260))
+    return tally.at(
+        choose_from_list(f"Which {tally.words.one} searches?", tally.offered, key=EVENT, control_name="Event", width=260)
+    )
 
 
 def choose_scene(source: str) -> Scene:
@@ -96,7 +98,7 @@ numbers = {
     "all": f"{lesson.n_subkeys**2:,}",
     "side": lesson.n_subkeys,
     "short": f"{2 * lesson.n_subkeys:,}",
-    "whose": scene.whose,
+    "whose": scene.query_owner,
 }
 intro.markdown(TEXT(source, **numbers), help=f"Expert: {glossary.WORDS['interest expert']}.")
 step = steps.choose_step(scene)
@@ -104,12 +106,12 @@ if voting is not None and step != "Vote":
     m = search.experts_wanted(context.model)
     fewer = "" if lesson.k == m else f" {TEXT('FEWER', k=m)}"
     intro.caption(TEXT("VOTING", one=voting.words.one) + fewer)
-locked = {"step": page_context.is_locked(steps.STEP), "query": page_context.is_locked(ANGLES[0])}
-search_picture.show_search(scene, step, steps.step_texts(scene), locked, partial(steps.follow_browser, scene.steps))
+locked_parts = {"step": page_context.is_locked(steps.STEP), "query": page_context.is_locked(ANGLES[0])}
+search_picture.show_search(scene, step, steps.step_texts(scene), locked_parts, partial(steps.follow_browser, scene.steps))
 if voting is not None and step == "Vote":
     steps.show_votes(voting)
 page_elements.remember_table("keys_halves", lesson.half_scores)
 page_elements.remember_table("keys_pairs", lesson.candidates)
 page_elements.remember_table("keys_winners", lesson.gathered)
-confidence.show_confidence(scene, context, own=source == OWN)
+confidence.show_confidence(scene, context, is_own=source == OWN)
 page_elements.show_footer("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

@@ -26,7 +26,7 @@ _mount = st.components.v2.component(
 )
 
 
-def show_search(scene: Any, step: str, says: dict[str, str], locked: dict[str, bool], on_move: Callable[[], None]) -> None:
+def show_search(scene: Any, step: str, texts: dict[str, str], locked_parts: dict[str, bool], on_move: Callable[[], None]) -> None:
     """A `steps.Scene` at a step. With another name the picture begins anew; where it has angles, the 4 × 4, the browser may turn
     its query. `moved()` is what was shown last, for `on_move`."""
     lesson, toy = scene.lesson, None
@@ -37,7 +37,7 @@ def show_search(scene: Any, step: str, says: dict[str, str], locked: dict[str, b
     quiet = {"bet": ""} if "tour" in st.query_params else {}  # which has a bet of its own
     data = {
         "name": scene.name, "steps": list(scene.steps), "step": step, "found": search_frames(lesson), "toy": toy,
-        "largest": LARGEST, "says": says, "words": sentences.PICTURE | quiet, "note": scene.note, "locked": locked,
+        "largest": LARGEST, "says": texts, "words": sentences.PICTURE | quiet, "note": scene.note, "locked": locked_parts,
         "colours": page_context.theme_palette()._asdict(),
     }  # fmt: skip
     _mount(data=data, key=KEY, on_moved_change=on_move)

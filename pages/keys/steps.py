@@ -30,7 +30,7 @@ class Scene(NamedTuple):
     `angles` of the 4 × 4."""
 
     lesson: Lesson
-    whose: str
+    query_owner: str
     name: str
     election: VoteTally | None = None
     angles: tuple[int, int] | None = None
@@ -47,11 +47,11 @@ class Scene(NamedTuple):
 def toy_query() -> tuple[int, int, int]:
     """Directions of both halves of the query of the 4 × 4, in degrees, and how many are wanted; the address says them, too."""
     page_context.register_controls({ANGLES[0]: "Query of the 4 × 4"})
-    for key, usual in AT_FIRST.items():
+    for key, default in AT_FIRST.items():
         if key not in st.session_state:
-            parameter, most = text.parse_number(st.query_params.get(key, "")), search_picture.MOST if key == TOY_K else 359
-            st.session_state[key] = parameter if parameter is not None and parameter <= most else usual
-        _write_unusual(key, st.session_state[key], usual)
+            parameter, highest = text.parse_number(st.query_params.get(key, "")), search_picture.MOST if key == TOY_K else 359
+            st.session_state[key] = parameter if parameter is not None and parameter <= highest else default
+        _write_unusual(key, st.session_state[key], default)
     first, second, k = (int(st.session_state[key]) for key in AT_FIRST)
     return first, second, max(k, 1)
 
@@ -72,15 +72,15 @@ def choose_step(scene: Scene) -> str:
     return str(st.session_state[STEP])
 
 
-def _write_unusual(key: str, value: str | int, usual: str | int) -> None:
+def _write_unusual(key: str, value: str | int, default: str | int) -> None:
     """Into the address, as a bound control does: what is usual is not said."""
-    write_in_address(key, None if value == usual else str(value))
+    write_in_address(key, None if value == default else str(value))
 
 
-def follow_browser(offered: Sequence[str]) -> None:
+def follow_browser(offered_steps: Sequence[str]) -> None:
     """The browser went on to another step, or turned the query."""
     state = search_picture.browser_state()
-    if state.get("step") in offered and not page_context.is_locked(STEP):
+    if state.get("step") in offered_steps and not page_context.is_locked(STEP):
         st.session_state[STEP] = state["step"]
     if not page_context.is_locked(ANGLES[0]):
         for key, angle in zip(ANGLES, state.get("angles", ()), strict=False):
@@ -112,37 +112,42 @@ def _vote_table(election: VoteTally) -> pd.DataFrame:
 
 
 def _describe_votes(election: VoteTally) -> str:
-    cast, k = _vote_table(election), election.retrieved.experts.shape[1]
-    m = len(cast) // len(election.events)
-    own = cast[cast["event"] == election.event]
-    split = ", ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own.itertuples())
-    each = f"the {m} experts that match it best" if m > 1 else "the expert that matches it best"
-    title = text.one_line(own["title"].iloc[0]).replace("*", " ").replace("{", "(").replace("}", ")")
-    return TEXT("VOTE", one=election.words.one, each=each, k=k, title=f"“{title}”", split=split)
+    vote_rows, k = _vote_table(election), election.retrieved.experts.shape[1]
+    m = len(vote_rows) // len(election.events)
+    own_rows = vote_rows[vote_rows["event"] == election.event]
+    split_text = ", ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own_rows.itertuples())
+    matches_text = f"the {m} experts that match it best" if m > 1 else "the expert that matches it best"
+    title = text.one_line(own_rows["title"].iloc[0]).replace("*", " ").replace("{", "(").replace("}", ")")
+    return TEXT("VOTE", one=election.words.one, each=matches_text, k=k, title=f"“{title}”", split=split_text)
 
 
 def show_votes(election: VoteTally) -> None:
     """Many events ask, the most wanted experts win: who voted for whom."""
-    named, sums, cast = election.words, votes.vote_sums(election.retrieved), _vote_table(election)
+    item_words, sums, vote_rows = election.words, votes.vote_sums(election.retrieved), _vote_table(election)
     k = len(sums) - 1
-    listed = ", ".join(f"expert {row.expert} {row.votes:.0%}" for row in sums.head(k).itertuples())
-    drawn = votes.vote_marks(cast).merge(election.events, on="event", how="left")
-    about = page_elements.ChartText(
-        f"Which {named.one} asked for which expert?",
-        f"The model read all {len(election.events):,} {named.many}. Each stroke is a vote, and its height says how much "
+    experts_text = ", ".join(f"expert {row.expert} {row.votes:.0%}" for row in sums.head(k).itertuples())
+    marks = votes.vote_marks(vote_rows).merge(election.events, on="event", how="left")
+    explanation = page_elements.ChartText(
+        f"Which {item_words.one} asked for which expert?",
+        f"The model read all {len(election.events):,} {item_words.many}. Each stroke is a vote, and its height says how much "
         "it counts. Squares hold all earlier votes together, bars the sum of a row. The number in brackets is what an average "
         "person gives.",
         "Many votes do not mean that the expert helps. To see that, remove it on Start.",
     )
     alt = (
-        f"Strokes: which of the last {named.many} voted for which of the {k} chosen experts. Most wanted first: {listed}. "
-        f"All other experts: {sums['votes'].iloc[k]:.0%}."
+        f"Strokes: which of the last {item_words.many} voted for which of the {k} chosen experts. Most wanted first: "
+        f"{experts_text}. All other experts: {sums['votes'].iloc[k]:.0%}."
     )
-    figure = cached_figure(charts.draw_votes, drawn, sums, election.event, named, page_context.theme_palette())
+    figure = cached_figure(charts.draw_votes, marks, sums, election.event, item_words, page_context.theme_palette())
     page_elements.show_chart(
-        TALLY, figure, cast.assign(elected=cast["row"] < k).drop(columns="row"), about, alt, on_select=_select_clicked_event
+        TALLY,
+        figure,
+        vote_rows.assign(elected=vote_rows["row"] < k).drop(columns="row"),
+        explanation,
+        alt,
+        on_select=_select_clicked_event,
     )
-    st.caption(f"Click a stroke to follow the search of that {named.one}.")
+    st.caption(f"Click a stroke to follow the search of that {item_words.one}.")
 
 
 def _select_clicked_event() -> None:

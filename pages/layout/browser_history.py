@@ -45,14 +45,14 @@ class MergeEntries:
             await self.app(scope, receive, send)
             return
         plain = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]}
-        waiting: list[Any] = []
+        pending: list[Any] = []
 
         async def send_with_script(message: Message) -> None:
             if message["type"] == "http.response.start" and PAGE in dict(message["headers"]).get(b"content-type", b""):
-                waiting.append(message)
-            elif waiting:
+                pending.append(message)
+            elif pending:
                 body = bytes(message.get("body", b"")).replace(PLACE, PLACE + SCRIPT, 1)
-                start = waiting.pop()
+                start = pending.pop()
                 headers = [(name, value) for name, value in start["headers"] if name.lower() not in OF_THE_PLAIN_PAGE]
                 await send({**start, "headers": headers})
                 await send({**message, "body": body})

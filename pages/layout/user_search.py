@@ -14,27 +14,27 @@ from pages.components.controls import place_button
 from pages.components.page_context import quote_code
 
 USERS_LISTED = 6  # that a title lists
-Meet = Callable[[int], None]
+SelectUser = Callable[[int], None]
 
 
-def show_search_box(data: Dataset, source: DataConfig, key: str, meet: Meet, disabled: bool = False) -> None:
+def show_search_box(data: Dataset, source: DataConfig, key: str, select_user: SelectUser, disabled: bool = False) -> None:
     """A line to type into. An id that is there is taken at once; what may be meant otherwise is listed below.
 
     Streamlit keeps what a callback is given: no data, but where they are from."""
-    words = inspect.item_words(data)
+    item_words = inspect.item_words(data)
     st.text_input(
         "Find a person",
         key=key,
         max_chars=80,
         placeholder="id or title",
-        help=f"Such as {quote_code(example_id(data))}, or part of a title they {words.did}.",
+        help=f"Such as {quote_code(example_id(data))}, or part of a title they {item_words.did}.",
         on_change=_take_typed_id,
-        args=(source, key, meet),
+        args=(source, key, select_user),
         disabled=disabled,
     )
     text = str(st.session_state.get(key) or "").strip()
     if text and not disabled:
-        _list_matches(data, text, key, meet)
+        _list_matches(data, text, key, select_user)
 
 
 def example_id(data: Dataset) -> str:
@@ -44,44 +44,46 @@ def example_id(data: Dataset) -> str:
 
 def format_user(data: Dataset, user: int) -> str:
     """`person 17 (id u_8841)`; the id where it says more than the number. Escaped."""
-    own = user_lookup.own_id(data, user)
-    return f"person {user + 1} (id {page_context.escape_markdown(own)})" if own else f"person {user + 1}"
+    own_id = user_lookup.own_id(data, user)
+    return f"person {user + 1} (id {page_context.escape_markdown(own_id)})" if own_id else f"person {user + 1}"
 
 
-def _take_typed_id(source: DataConfig, key: str, meet: Meet) -> None:
+def _take_typed_id(source: DataConfig, key: str, select_user: SelectUser) -> None:
     text = str(st.session_state.get(key) or "")
     with suppress(InputError):
         data = cache.load_dataset(source)
         matches = user_lookup.find_users(data, text)
         if len(matches) == 1 and user_lookup.is_id(data, matches[0], text):
-            _select_found_user(matches[0], key, meet, str(data.histories.user_ids[matches[0]]))
+            _select_found_user(matches[0], key, select_user, str(data.histories.user_ids[matches[0]]))
 
 
-def _select_found_user(user: int, key: str, meet: Meet, own: str | None) -> None:
-    if own is not None:
-        st.session_state[page_context.OWN_ID] = own
+def _select_found_user(user: int, key: str, select_user: SelectUser, own_id: str | None) -> None:
+    if own_id is not None:
+        st.session_state[page_context.OWN_ID] = own_id
     st.session_state[key] = ""
-    meet(user)
+    select_user(user)
 
 
-def _list_matches(data: Dataset, text: str, key: str, meet: Meet) -> None:
-    by_id, items = user_lookup.find_users(data, text), inspect.find_items(data, text, top=20)
-    for user in by_id:
-        _place_user_button(data, user, key, meet, str(data.histories.user_ids[user]))
-    words = inspect.item_words(data)
+def _list_matches(data: Dataset, text: str, key: str, select_user: SelectUser) -> None:
+    matches_by_id, items = user_lookup.find_users(data, text), inspect.find_items(data, text, top=20)
+    for user in matches_by_id:
+        _place_user_button(data, user, key, select_user, str(data.histories.user_ids[user]))
+    item_words = inspect.item_words(data)
     if items.empty:
-        if not by_id:
+        if not matches_by_id:
             st.caption(f"No id and no title here has {quote_code(text)}. Ids look like {quote_code(example_id(data))}.")
         return
     titles = dict(zip(items["item"], items["title"], strict=True))
-    item = int(st.selectbox(f"Who {words.did}", list(titles), format_func=titles.__getitem__, key=f"{key}_item"))
+    item = int(st.selectbox(f"Who {item_words.did}", list(titles), format_func=titles.__getitem__, key=f"{key}_item"))
     users = inspect.people_with(data, item)
-    st.caption(f"{len(users):,} people {words.did} it before their last event" + ("; the latest:" if len(users) else "."))
+    st.caption(f"{len(users):,} people {item_words.did} it before their last event" + ("; the latest:" if len(users) else "."))
     for user in users["user"].head(USERS_LISTED).tolist():
-        if user not in by_id:
-            _place_user_button(data, user, key, meet, None)
+        if user not in matches_by_id:
+            _place_user_button(data, user, key, select_user, None)
 
 
-def _place_user_button(data: Dataset, user: int, key: str, meet: Meet, own: str | None) -> None:
+def _place_user_button(data: Dataset, user: int, key: str, select_user: SelectUser, own_id: str | None) -> None:
     name = format_user(data, user)
-    place_button(name[:1].upper() + name[1:], f"{key}_{user}", _select_found_user, user, key, meet, own, width="stretch")
+    place_button(
+        name[:1].upper() + name[1:], f"{key}_{user}", _select_found_user, user, key, select_user, own_id, width="stretch"
+    )

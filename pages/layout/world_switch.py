@@ -25,9 +25,9 @@ KEY, TURNED, CHOSEN = "world", "world_turned", "world_chosen"
 DATA_SHOWN, LAST_USERS = "world_at", "world_met"  # which data are shown, and whom the visitor met last in each
 
 
-def offered_worlds(runs: Mapping[str, Run], current: Run, chosen: str | None = None) -> dict[str, Run]:
-    """What the switch offers, by name, the run `here` among it. `runs` in the sidebar's order, the best first; `chosen` is the
-    last one that was none of these."""
+def offered_worlds(runs: Mapping[str, Run], current: Run, chosen_name: str | None = None) -> dict[str, Run]:
+    """What the switch offers, by name, the run `current` among it. `runs` in the sidebar's order, the best first;
+    `chosen_name` is that of the last one that was none of these."""
     shipped = [run for run in runs.values() if not run.name.startswith("local-")]
     shoppers, made_up, films = (
         next((run for run in shipped if run.config.data.source == source and _has_item_experts(run)), None)
@@ -35,12 +35,12 @@ def offered_worlds(runs: Mapping[str, Run], current: Run, chosen: str | None = N
     )
     data = [run.config.data for run in (current, made_up, films, shoppers) if run]
     papers = [run for run in shipped if isinstance(run.config.model, ElasticConfig)]
-    paper = next((run for on in data for run in papers if run.config.data == on), None)
+    paper = next((run for data_config in data for run in papers if run.config.data == data_config), None)
     worlds = {name: run for name, run in ((SHOPPERS, shoppers), (MADE_UP, made_up), (FILMS, films), (PAPER, paper)) if run}
-    known = [run.name for run in worlds.values()]
-    own = current if current.name not in known else runs.get(chosen or "") or _latest_local_run(runs)
-    if own is not None and own.name not in known:
-        worlds[OWN if own.name.startswith("local-") or own.config.data.source not in source_names() else OTHER] = own
+    names = [run.name for run in worlds.values()]
+    own_run = current if current.name not in names else runs.get(chosen_name or "") or _latest_local_run(runs)
+    if own_run is not None and own_run.name not in names:
+        worlds[OWN if own_run.name.startswith("local-") or own_run.config.data.source not in source_names() else OTHER] = own_run
     return worlds
 
 
@@ -66,11 +66,11 @@ def describe_world(name: str, run: Run, data: Dataset) -> str:
     if name == FILMS:
         return f"**{n_users} people, {data.catalog.n_items:,} films**: nobody knows why they watched."
     if name == PAPER:
-        where = "in the made-up world" if truth is not None else "on the same data"
-        return f"**The paper’s ELASTIC {where}**: no suggestion belongs to one expert."
-    known = "the reasons for choices are known" if truth is not None else "nobody knows the reasons for choices"
+        place_text = "in the made-up world" if truth is not None else "on the same data"
+        return f"**The paper’s ELASTIC {place_text}**: no suggestion belongs to one expert."
+    reason_text = "the reasons for choices are known" if truth is not None else "nobody knows the reasons for choices"
     label = page_context.escape_markdown(cache.label_run(run))
-    return f"**{label}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {known}."
+    return f"**{label}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {reason_text}."
 
 
 def show_world_switch(runs: Mapping[str, Run]) -> None:
@@ -85,8 +85,8 @@ def show_world_switch(runs: Mapping[str, Run]) -> None:
     if len(worlds) < 2:
         return
     st.session_state[KEY] = current
-    lacking = FILMS in worlds and current != FILMS and not at_hand(FILM_DATA)
-    fetched = f" “{FILMS}” first downloads 5 MB." if lacking else ""
+    must_download = FILMS in worlds and current != FILMS and not at_hand(FILM_DATA)
+    download_text = f" “{FILMS}” first downloads 5 MB." if must_download else ""
     with st.container(key="world_switch"):  # as high for a long sentence as for a short one, so that the title stays in place
         choice, sentence_place = st.columns([11, 9], vertical_alignment="center")  # what was pressed stays in view
     choice.segmented_control(
@@ -95,7 +95,7 @@ def show_world_switch(runs: Mapping[str, Run]) -> None:
     )  # fmt: skip
     with sentence_place.container(key="world_sentence"):
         st.markdown(
-            f":small[{describe_world(current, context.run, context.dataset)}{fetched}]",
+            f":small[{describe_world(current, context.run, context.dataset)}{download_text}]",
             help=SLOTS if _has_item_experts(context.run) else None,
         )
 
@@ -107,18 +107,18 @@ def _select_world(runs: dict[str, str]) -> None:
         st.session_state[TURNED] = True
 
 
-def settle_user(chosen: OpenRun, requested: dict[str, str | None]) -> None:
+def settle_user(open_run: OpenRun, parameters: dict[str, str | None]) -> None:
     """After a turn: who is looked at. On the same data the person stays; on others it is who was met there last, or whom these
-    open with. Called by the sidebar before its boxes; `asked` is what they are to show."""
+    open with. Called by the sidebar before its boxes; `parameters` is what they are to show."""
     if not st.session_state.pop(TURNED, False):
         return
-    requested["vs"] = requested["expert"] = st.session_state["vs"] = None
+    parameters["vs"] = parameters["expert"] = st.session_state["vs"] = None
     page_context.select_expert(None)
-    data = chosen.dataset.hash
+    data = open_run.dataset.hash
     if st.session_state.get(DATA_SHOWN) != data and not page_context.is_locked("user"):
         last_users = st.session_state.get(LAST_USERS, {})
-        st.session_state["user"] = 1 + last_users.get(data, cache.example_user(chosen))
-        requested["user"] = str(st.session_state["user"])
+        st.session_state["user"] = 1 + last_users.get(data, cache.example_user(open_run))
+        parameters["user"] = str(st.session_state["user"])
 
 
 def remember_user(data: Dataset, user: int) -> None:

@@ -146,7 +146,9 @@ if layout == "umap":
     with page_elements.place_in_row("top"):
         settings = Settings(
             choose_one("Neighbours", NEIGHBOURS, key="map_near", default=settings.neighbours, width="content"),
-            choose_one("Distance", DISTANCES, key="map_dist", default=settings.distance, named="{:g}".format, width="content"),
+            choose_one(
+                "Distance", DISTANCES, key="map_dist", default=settings.distance, format_option="{:g}".format, width="content"
+            ),
         )
         start = choose_one("Random start", SEEDS, key="map_seed", width="content")
 watch_maps()

@@ -66,18 +66,20 @@ def is_teacher() -> bool:
 
 def show_class_panel() -> None:
     """In the sidebar: open a class, its code and link, the lesson, the worksheet, presenter mode, and starting over."""
-    inside, name = class_code(), "Class"
-    if wrong := st.session_state.get(WRONG_CODE):
-        st.warning(f"{page_context.quote_code(wrong)} is not the code of a class. A code has {classes.LENGTH} letters or digits.")
-    label = f"{name} {inside}" if inside else name
+    code, name = class_code(), "Class"
+    if wrong_code := st.session_state.get(WRONG_CODE):
+        st.warning(
+            f"{page_context.quote_code(wrong_code)} is not the code of a class. A code has {classes.LENGTH} letters or digits."
+        )
+    label = f"{name} {code}" if code else name
     with st.popover(label, icon=":material/groups:", key=PANEL, width="stretch", on_change="rerun"):
-        if not inside:
+        if not code:
             st.write(TEXT("open"))
             place_button("Open a class", "class_open", _open_class, icon="add")
         else:
-            _show_invitation(inside)
+            _show_invitation(code)
             place_button("Leave the class", "class_leave", _leave_class, icon="logout")
-        if is_teacher() or not inside:  # a pupil does not see the answers
+        if is_teacher() or not code:  # a pupil does not see the answers
             presenter_mode.show_presenter_switch()
             place_button(
                 "Plan and answers", "class_lesson", st.session_state.update, {PLANNED: True, PANEL: False}, icon="menu_book"
@@ -96,15 +98,15 @@ def show_class_panel() -> None:
         place_button("Start over", "class_over", _start_over, icon="restart_alt", help="Forgets this visit, for the next pupil.")
     if st.session_state.pop(PLANNED, False):
         lesson.show_lesson()
-    if st.session_state.pop(PROJECTED, False) and inside:
-        _show_large_code(inside)
+    if st.session_state.pop(PROJECTED, False) and code:
+        _show_large_code(code)
 
 
-def _show_invitation(inside: str) -> None:
+def _show_invitation(code: str) -> None:
     """The link for everybody, with a code to scan; where nobody else can reach it, how to change that."""
-    n_visitors, link = _shared_classes().count_visitor(inside, _visitor_id()), _class_address(inside)
-    st.write(f"**{inside}** · {n_visitors} {'visitor' if n_visitors == 1 else 'visitors'} so far. The link for everybody:")
-    st.code(link or _class_address(inside, anyhow=True), language=None, wrap_lines=True)
+    n_visitors, link = _shared_classes().count_visitor(code, _visitor_id()), _class_address(code)
+    st.write(f"**{code}** · {n_visitors} {'visitor' if n_visitors == 1 else 'visitors'} so far. The link for everybody:")
+    st.code(link or _class_address(code, allow_local=True), language=None, wrap_lines=True)
     if link is None:
         if is_teacher():
             st.caption(TEXT("here only"))
@@ -117,30 +119,30 @@ def _show_invitation(inside: str) -> None:
 
 
 @st.dialog("Come into the class", width="large")
-def _show_large_code(inside: str) -> None:
+def _show_large_code(code: str) -> None:
     """The link and the code to scan, for a projector."""
-    if link := _class_address(inside):
-        left, right = st.columns([1, 1], vertical_alignment="center")
-        left.image(invitation.qr_code(link, LARGE), width=LARGE)
-        right.title(inside, anchor=False)
-        right.subheader(page_context.escape_markdown(link), anchor=False)
+    if link := _class_address(code):
+        code_column, text_column = st.columns([1, 1], vertical_alignment="center")
+        code_column.image(invitation.qr_code(link, LARGE), width=LARGE)
+        text_column.title(code, anchor=False)
+        text_column.subheader(page_context.escape_markdown(link), anchor=False)
 
 
 def _confirm_download() -> None:
     st.toast(TEXT("sheet"), icon=":material/print:")
 
 
-def count_bet(stop: int, step: Step, chosen: str | None) -> bool:
+def count_bet(stop: int, step: Step, option: str | None) -> bool:
     """Counts a pupil's bet. True if the answer may be shown: outside a class, or when the teacher has released it."""
-    inside = class_code()
-    if inside is None:
+    code = class_code()
+    if code is None:
         return True
-    shared = _shared_classes()
-    shared.count_visitor(inside, _visitor_id())
-    if chosen is not None and not is_teacher():
-        shared.place_bet(inside, _visitor_id(), stop, step.options.index(chosen))
-    _show_bet_counts(inside, stop, step)
-    return shared.is_released(inside, stop)
+    shared_classes = _shared_classes()
+    shared_classes.count_visitor(code, _visitor_id())
+    if option is not None and not is_teacher():
+        shared_classes.place_bet(code, _visitor_id(), stop, step.options.index(option))
+    _show_bet_counts(code, stop, step)
+    return shared_classes.is_released(code, stop)
 
 
 def move_class(stop: int) -> None:
@@ -150,39 +152,42 @@ def move_class(stop: int) -> None:
 
 
 @st.fragment(run_every=POLL)
-def _show_bet_counts(inside: str, stop: int, step: Step) -> None:
+def _show_bet_counts(code: str, stop: int, step: Step) -> None:
     """How many have bet, and with the answer on what: before, others would follow the most. Looks again by itself."""
-    shared, out = _shared_classes(), _shared_classes().is_released(inside, stop)
-    counts, before = shared.count_bets(inside, stop, len(step.options)), st.session_state.get(OUT, (stop, out))
-    st.session_state[OUT] = (stop, out)
-    if GOES in st.session_state or (before[0] == stop and before[1] != out):
+    shared_classes, is_released = _shared_classes(), _shared_classes().is_released(code, stop)
+    counts, shown_state = (
+        shared_classes.count_bets(code, stop, len(step.options)),
+        st.session_state.get(OUT, (stop, is_released)),
+    )
+    st.session_state[OUT] = (stop, is_released)
+    if GOES in st.session_state or (shown_state[0] == stop and shown_state[1] != is_released):
         st.rerun()  # the whole page: it goes elsewhere, or shows the answer
-    bets_text = f"{sum(counts)} {'bet' if sum(counts) == 1 else 'bets'} in class {inside}"
+    bets_text = f"{sum(counts)} {'bet' if sum(counts) == 1 else 'bets'} in class {code}"
     release_text = "." if is_teacher() else ". You see the answer when your teacher shows it."
-    suffix = ": " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)) if out else release_text
+    suffix = ": " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)) if is_released else release_text
     st.markdown(f":material/groups: {bets_text}{suffix}")
     if is_teacher():
-        label = "Hide the answer again" if out else "Show the answer to the class"
-        place_button(label, "class_release", _release_answer, stop, not out, icon="visibility")
-    elif (there := shared.teacher_stop(inside)) and there != stop:
-        place_button(f"Your teacher is at stop {there}", "class_follow", _follow_teacher, icon="directions_walk")
+        label = "Hide the answer again" if is_released else "Show the answer to the class"
+        place_button(label, "class_release", _release_answer, stop, not is_released, icon="visibility")
+    elif (teacher_stop := shared_classes.teacher_stop(code)) and teacher_stop != stop:
+        place_button(f"Your teacher is at stop {teacher_stop}", "class_follow", _follow_teacher, icon="directions_walk")
 
 
 def _follow_teacher() -> None:
-    inside = class_code()
-    if inside and (there := _shared_classes().teacher_stop(inside)):
-        st.session_state[GOES] = there
+    code = class_code()
+    if code and (teacher_stop := _shared_classes().teacher_stop(code)):
+        st.session_state[GOES] = teacher_stop
 
 
 def take_requested_stop() -> int | None:
     """The stop that a visitor asked to be taken to, once."""
-    there = st.session_state.pop(GOES, None)
-    return there if there and 1 <= there <= len(STEPS) else None
+    teacher_stop = st.session_state.pop(GOES, None)
+    return teacher_stop if teacher_stop and 1 <= teacher_stop <= len(STEPS) else None
 
 
-def _release_answer(stop: int, out: bool) -> None:
+def _release_answer(stop: int, is_released: bool) -> None:
     if is_teacher():
-        _shared_classes().release_answer(st.session_state[KEY], stop, out)
+        _shared_classes().release_answer(st.session_state[KEY], stop, is_released)
 
 
 def _open_class() -> None:
@@ -210,10 +215,12 @@ def _visitor_id() -> str:
     return st.session_state.setdefault(ME, secrets.token_hex(8))
 
 
-def _class_address(inside: str, anyhow: bool = False) -> str | None:
-    """The address for everybody, with the run and person in view; None where no other machine can reach it, but, `anyhow`, what
-    works on this one."""
-    seen = (st.context.url or "").split("?")[0]
-    base = invitation.reachable_address(seen, st.get_option("server.address")) or (seen if anyhow else None)
+def _class_address(code: str, allow_local: bool = False) -> str | None:
+    """The address for everybody, with the run and person in view; None where no other machine can reach it, but,
+    with `allow_local`, what works on this one."""
+    current_address = (st.context.url or "").split("?")[0]
+    base = invitation.reachable_address(current_address, st.get_option("server.address")) or (
+        current_address if allow_local else None
+    )
     view = {name: value for name in ("run", "user") if (value := st.session_state.get(name) or st.query_params.get(name))}
-    return None if base is None else f"{base}?{urlencode({page_context.CLASS: inside, 'tour': 1, **view})}"
+    return None if base is None else f"{base}?{urlencode({page_context.CLASS: code, 'tour': 1, **view})}"

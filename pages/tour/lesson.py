@@ -63,7 +63,7 @@ def _show_answers() -> None:
     st.markdown("\n".join(lines))
     lesson = toy_lesson()
     st.markdown(TEXT("grid", k=lesson.k))
-    st.html(worksheet.grid_html(lesson, solved=True))
+    st.html(worksheet.grid_html(lesson, with_solution=True))
 
 
 def toy_lesson() -> Lesson:
@@ -76,6 +76,6 @@ def fill_worksheet() -> worksheet.Worksheet:
     """Return what a worksheet says of the view that is open."""
     context = page_context.require_context()
     items = user_history(context.dataset, context.user).items[-worksheet.LAST :]
-    last = tuple(context.dataset.catalog.title(int(item)) for item in items)
-    when = tuple(map(minutes_of_stop, range(1, len(STEPS) + 1)))
-    return worksheet.Worksheet(context.run.name, context.user + 1, last, when, toy_lesson(), context.item_words)
+    titles = tuple(context.dataset.catalog.title(int(item)) for item in items)
+    minutes = tuple(map(minutes_of_stop, range(1, len(STEPS) + 1)))
+    return worksheet.Worksheet(context.run.name, context.user + 1, titles, minutes, toy_lesson(), context.item_words)

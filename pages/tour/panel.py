@@ -17,7 +17,7 @@ from pages.tour.steps import FIRST_LESSON, STEPS, Step, measure_answer, stop_lab
 
 PARAMETER, STOP, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
-LEFT, COUNTED = "tour_left", "tour_counted"  # the stop at which the tour was left, and the one after which bets are counted
+LAST_STOP, COUNTED = "tour_left", "tour_counted"  # the stop at which the tour was left, and the one after which bets are counted
 TEXT = page_text.load_page_text(__file__)
 END = len(STEPS) + 1  # after the last stop of either lesson: counts the bets
 SLIM = """<style>
@@ -77,17 +77,17 @@ def bets_by_stop() -> dict[int, Bet]:
 def show_begin_button() -> None:
     """In the sidebar: begin, or go on."""
     if not current_stop():
-        seen = st.session_state.get(LEFT)
-        label = f"Go on: {stop_label(seen)}" if seen else f"Tour: {FIRST_LESSON} stops"
-        place_button(label, "tour_begin", _go_to_stop, seen or 1, icon="tour", width="stretch")
+        last_stop = st.session_state.get(LAST_STOP)
+        label = f"Go on: {stop_label(last_stop)}" if last_stop else f"Tour: {FIRST_LESSON} stops"
+        place_button(label, "tour_begin", _go_to_stop, last_stop or 1, icon="tour", width="stretch")
 
 
 def open_stop_page() -> None:
     """Takes the visitor to the stop's page with its settings, once per stop. Called before the page runs.
 
     What the address of a shared link says of a setting goes before the stop's own."""
-    if there := classroom.take_requested_stop():
-        _go_to_stop(there)
+    if requested_stop := classroom.take_requested_stop():
+        _go_to_stop(requested_stop)
     stop = current_stop()
     if not stop:
         st.query_params.pop(PARAMETER, None)
@@ -98,8 +98,8 @@ def open_stop_page() -> None:
         st.query_params[PARAMETER] = str(stop)
         return
     step, by_link = STEPS[stop - 1], ARRIVED not in st.session_state
-    ours = {key.partition("_")[0] + "_" for key in step.bound}  # the frame's own are in place already
-    parameters = {key: value for key, value in st.query_params.items() if by_link and key.startswith(tuple(ours))}
+    prefixes = {key.partition("_")[0] + "_" for key in step.bound}  # the frame's own are in place already
+    parameters = {key: value for key, value in st.query_params.items() if by_link and key.startswith(tuple(prefixes))}
     st.session_state[ARRIVED] = stop
     for key, value in step.bound.items():
         if key != "expert" and key not in parameters:  # its box is already drawn in this run
@@ -117,48 +117,50 @@ def show_panel() -> None:
         if stop == END:
             _show_summary()
             return
-        step, acts = STEPS[stop - 1].with_item_words(page_context.require_context().item_words), _is_task_time(stop)
-        end = "" if step.title.endswith("?") else "."
+        step, is_task = STEPS[stop - 1].with_item_words(page_context.require_context().item_words), _is_task_time(stop)
+        ending = "" if step.title.endswith("?") else "."
         text_place, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
         with text_place:
-            st.markdown(f"**{stop_label(stop)}: {step.title}{end}** {step.text}")
-            (_show_task if acts else _ask_for_bet)(stop, step)
+            st.markdown(f"**{stop_label(stop)}: {step.title}{ending}** {step.text}")
+            (_show_task if is_task else _ask_for_bet)(stop, step)
         with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
-            place_button("Back", "tour_back", _go_back, stop, icon="arrow_back", type="tertiary", disabled=stop == 1 and not acts)
-            onward = "See your bets" if stop in (FIRST_LESSON, len(STEPS)) else "Next stop"
             place_button(
-                onward if acts else "Skip the bet", "tour_next", _go_forward, stop, icon="arrow_forward",
-                type="primary" if acts else "secondary",
+                "Back", "tour_back", _go_back, stop, icon="arrow_back", type="tertiary", disabled=stop == 1 and not is_task
+            )
+            next_label = "See your bets" if stop in (FIRST_LESSON, len(STEPS)) else "Next stop"
+            place_button(
+                next_label if is_task else "Skip the bet", "tour_next", _go_forward, stop, icon="arrow_forward",
+                type="primary" if is_task else "secondary",
             )  # fmt: skip
-            if acts:
+            if is_task:
                 place_button("Show me", "tour_show", _point_at_target, icon="my_location", type="tertiary")
             place_button("Leave the tour", "tour_leave", _go_to_stop, 0, icon="close", type="tertiary")
-        turn, colour = f"{stop}/{acts}/{st.session_state.get(TURN, 0)}", page_context.theme_palette().gold
-        _point(data={"keys": list(step.target), "turn": turn, "colour": colour}, key="tour_pointer")
+        turn_id, colour = f"{stop}/{is_task}/{st.session_state.get(TURN, 0)}", page_context.theme_palette().gold
+        _point(data={"keys": list(step.target), "turn": turn_id, "colour": colour}, key="tour_pointer")
 
 
 def _ask_for_bet(stop: int, step: Step) -> None:
-    before = bets_by_stop().get(stop)
-    index = step.options.index(before.option) if before else None
+    earlier_bet = bets_by_stop().get(stop)
+    index = step.options.index(earlier_bet.option) if earlier_bet else None
     st.radio(
         f"**Your bet:** {step.question}", step.options, index=index, key=f"tour_bet_{stop}", horizontal=True,
         on_change=_store_bet, args=(stop,),
     )  # fmt: skip
-    if classroom.class_code() and classroom.count_bet(stop, step, before.option if before else None):
-        _show_answer(stop, step, before)
+    if classroom.class_code() and classroom.count_bet(stop, step, earlier_bet.option if earlier_bet else None):
+        _show_answer(stop, step, earlier_bet)
 
 
 def _store_bet(stop: int) -> None:
-    chosen = st.session_state.get(f"tour_bet_{stop}")
-    if chosen in STEPS[stop - 1].options:
-        bets_by_stop()[stop] = Bet(chosen)
+    option = st.session_state.get(f"tour_bet_{stop}")
+    if option in STEPS[stop - 1].options:
+        bets_by_stop()[stop] = Bet(option)
         st.session_state[ACTS] = stop
 
 
 def _show_task(stop: int, step: Step) -> None:
     """What to do and to look at, then what was measured."""
-    done = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
-    st.markdown(f"{done} {step.task} Look at {step.look}")
+    mark = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
+    st.markdown(f"{mark} {step.task} Look at {step.look}")
     bet = bets_by_stop().get(stop)
     answer_shown = classroom.count_bet(stop, step, bet.option if bet else None)
     if answer_shown:
@@ -186,19 +188,21 @@ def _show_answer(stop: int, step: Step, bet: Bet | None) -> None:
 
 def _show_summary() -> None:
     """What was right, the way back to every stop, and after the first lesson the way into the second."""
-    bets, last = bets_by_stop(), st.session_state.get(COUNTED, FIRST_LESSON)
-    known = [bet for stop, bet in bets.items() if stop <= last and bet.right is not None]
-    hits = sum(bet.option == bet.right for bet in known)
+    bets, last_stop = bets_by_stop(), st.session_state.get(COUNTED, FIRST_LESSON)
+    answered_bets = [bet for stop, bet in bets.items() if stop <= last_stop and bet.right is not None]
+    hits = sum(bet.option == bet.right for bet in answered_bets)
     with page_elements.place_in_row(gap="small"):
-        bets_text = f"**{hits} of {len(known)}** bets were right." if known else "No bet of yours has an answer yet."
+        bets_text = (
+            f"**{hits} of {len(answered_bets)}** bets were right." if answered_bets else "No bet of yours has an answer yet."
+        )
         st.markdown(f"**Tour: the end.** {bets_text} {TEXT('remember')}", width="stretch")
-        place_button("Back", "tour_back", _go_to_stop, last, icon="arrow_back", type="tertiary")
-        if last == FIRST_LESSON:
-            more = f"Second lesson: {len(STEPS) - FIRST_LESSON} stops"
-            place_button(more, "tour_second", _go_to_stop, FIRST_LESSON + 1, icon="arrow_forward")
+        place_button("Back", "tour_back", _go_to_stop, last_stop, icon="arrow_back", type="tertiary")
+        if last_stop == FIRST_LESSON:
+            label = f"Second lesson: {len(STEPS) - FIRST_LESSON} stops"
+            place_button(label, "tour_second", _go_to_stop, FIRST_LESSON + 1, icon="arrow_forward")
         place_button("Finish", "tour_next", _go_to_stop, 0, icon="check", type="primary")
     with page_elements.place_in_row("top", gap=None):
-        for stop, step in enumerate(STEPS[:last], start=1):
+        for stop, step in enumerate(STEPS[:last_stop], start=1):
             bet = bets.get(stop)
             if bet is None or bet.right is None:
                 mark, help_text = "remove", "no bet" if bet is None else f"your bet: {bet.option}"
@@ -211,9 +215,9 @@ def _show_summary() -> None:
 def _measure_once(step: Step) -> Answer | None:
     """Measured once for a stop, a run and a person."""
     context = page_context.require_context()
-    about = (step.title, context.run.name, context.user, context.other and context.other.run.name)
-    if st.session_state.get(MEASURED, (None, None))[0] != about:
-        st.session_state[MEASURED] = (about, measure_answer(step))
+    subject = (step.title, context.run.name, context.user, context.other and context.other.run.name)
+    if st.session_state.get(MEASURED, (None, None))[0] != subject:
+        st.session_state[MEASURED] = (subject, measure_answer(step))
     return st.session_state[MEASURED][1]
 
 
@@ -243,11 +247,11 @@ def _go_back(stop: int) -> None:
 
 
 def _go_to_stop(stop: int) -> None:
-    before = st.session_state.get(STOP)
-    if not stop and before:
-        st.session_state[LEFT] = before if before not in (len(STEPS), END) else None
+    last_stop = st.session_state.get(STOP)
+    if not stop and last_stop:
+        st.session_state[LAST_STOP] = last_stop if last_stop not in (len(STEPS), END) else None
     if stop == END:
-        st.session_state[COUNTED] = before or FIRST_LESSON
+        st.session_state[COUNTED] = last_stop or FIRST_LESSON
     else:
         classroom.move_class(stop)
     st.session_state[STOP], st.session_state[ACTS] = stop, None

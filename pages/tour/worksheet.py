@@ -53,13 +53,13 @@ def worksheet_html(worksheet: Worksheet) -> str:
     )
 
 
-def grid_html(lesson: Lesson, solved: bool = False) -> str:
+def grid_html(lesson: Lesson, with_solution: bool = False) -> str:
     """Return the 4 × 4 as a table: keys and empty boxes, or, `solved`, all scores, with sums that nobody needs in grey."""
     (rows, columns), keys = lesson.halves.tolist(), lesson.keys.sub_keys.tolist()
     pairs = {(pair.row, pair.column): pair for pair in lesson.candidates.fillna({"place": 0}).itertuples()}
 
     def head(half: int, at: int) -> str:
-        score = f"<b>{_format_score((rows, columns)[half][at])}</b>" if solved else "score: ____"
+        score = f"<b>{_format_score((rows, columns)[half][at])}</b>" if with_solution else "score: ____"
         return f"<th>{('row', 'column')[half]} {at}<br>{_format_vector(keys[half][at])}<br>{score}</th>"
 
     def cell(row: int, column: int) -> str:
@@ -67,7 +67,7 @@ def grid_html(lesson: Lesson, solved: bool = False) -> str:
         won, needed = pair is not None and pair.place > 0, pair is not None and pair.can_win
         look = "won" if won else "" if needed else "idle"
         total = round(_round_float32(rows[row]), 3) + round(_round_float32(columns[column]), 3)
-        return f"<td class='{look}'>{_format_score(total)}</td>" if solved else "<td></td>"
+        return f"<td class='{look}'>{_format_score(total)}</td>" if with_solution else "<td></td>"
 
     top = "".join(head(1, column) for column in range(lesson.n_subkeys))
     lines = "".join(

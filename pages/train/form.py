@@ -71,31 +71,31 @@ def show_start_button(config: RunConfig | None) -> None:
 
 def _choose_preset() -> RunConfig:
     choices = page_context.data_choices()
-    left, middle, right, last = st.columns([3, 3, 4, 2])
-    data = bind_widget(left.selectbox, "Data", list(choices), key="train_data")
+    data_column, model_column, time_column, seed_column = st.columns([3, 3, 4, 2])
+    data = bind_widget(data_column.selectbox, "Data", list(choices), key="train_data")
     model = bind_widget(
-        middle.selectbox, "Model", [v.label for v in presets.list_variants()], key="train_model", on_change=_forget_settings
+        model_column.selectbox, "Model", [v.label for v in presets.list_variants()], key="train_model", on_change=_forget_settings
     )
     times = [b.name for b in presets.BUDGETS]
-    time = choose_one("Time", times, key="train_time", default=times[1], place=right, on_change=_forget_preset_values)
-    seed = number_input("Seed", 0, 10_000, 0, key="train_seed", place=last, help=glossary.WORDS["training seed"])
-    chosen = presets.find_variant(model)
+    time = choose_one("Time", times, key="train_time", default=times[1], place=time_column, on_change=_forget_preset_values)
+    seed = number_input("Seed", 0, 10_000, 0, key="train_seed", place=seed_column, help=glossary.WORDS["training seed"])
+    variant = presets.find_variant(model)
     with page_elements.place_in_row():
-        st.caption(chosen.about)
+        st.caption(variant.about)
         part = {"dat_part": "Bring your own"}
         if place_button("Bring your own file", "train_bring", st.session_state.update, part, icon="upload_file", type="tertiary"):
             st.switch_page("data/page.py", query_params=part)
-    sized = st.empty()
-    config = _choose_settings(presets.make_config(choices[data], chosen, presets.find_budget(time), int(seed)))
-    sized.caption(f"{time} allows {presets.size_text(config)}. {_warn_of_few_events(config)}")
+    size_place = st.empty()
+    config = _choose_settings(presets.make_config(choices[data], variant, presets.find_budget(time), int(seed)))
+    size_place.caption(f"{time} allows {presets.size_text(config)}. {_warn_of_few_events(config)}")
     return config
 
 
 def _warn_of_few_events(config: RunConfig) -> str:
     """Of few events the other model is the faster one, by the rows that came along."""
-    crossed = curves.find_crossing(page_context.RUNS)
-    longer = presets.longer_budget(config, crossed)
-    return TEXT("few", crossed=f"{crossed:,.0f}", longer=longer) if longer else ""
+    crossing = curves.find_crossing(page_context.RUNS)
+    longer_budget = presets.longer_budget(config, crossing)
+    return TEXT("few", crossed=f"{crossing:,.0f}", longer=longer_budget) if longer_budget else ""
 
 
 def _forget_settings() -> None:
@@ -107,8 +107,8 @@ def _forget_settings() -> None:
 
 def _forget_preset_values() -> None:
     """Another time brings its own sizes; what the visitor set by hand stays."""
-    drawn = st.session_state.get(PRESET_VALUES, {})
-    for key, value in drawn.items():
+    drawn_values = st.session_state.get(PRESET_VALUES, {})
+    for key, value in drawn_values.items():
         if key in st.session_state and st.session_state[key] == value:
             del st.session_state[key]
     st.session_state[MUST_RESET] = True
@@ -117,14 +117,14 @@ def _forget_preset_values() -> None:
 def _choose_settings(config: RunConfig) -> RunConfig:
     """All settings of model and training. Another preset brings its own values."""
     values: dict[str, Any] = {}
-    drawn: dict[str, Any] = {}
+    drawn_values: dict[str, Any] = {}
     must_reset = st.session_state.pop(MUST_RESET, False)
 
     def draw(fields: list[Setting], columns: "Iterator[st.delta_generator.DeltaGenerator]") -> None:
         for field, column in zip(fields, columns, strict=False):
             with column:
                 key = f"{OWN}{field.key}"
-                drawn[key] = _initial_value(field)
+                drawn_values[key] = _initial_value(field)
                 values[field.key] = _place_setting(field, key, must_reset=must_reset)
 
     with st.expander("All settings"):
@@ -135,27 +135,32 @@ def _choose_settings(config: RunConfig) -> RunConfig:
                 draw(fields[:1], columns)
                 fields = presets.form_settings(config.replace_values({"objective.name": values["objective.name"]}), section)[1:]
             draw([field for field in fields if field.key != "train.seed"], columns)
-    st.session_state[PRESET_VALUES] = drawn
-    changed = presets.changed_config(config, values)
-    for difference in presets.config_differences(config, changed):
+    st.session_state[PRESET_VALUES] = drawn_values
+    changed_config = presets.changed_config(config, values)
+    for difference in presets.config_differences(config, changed_config):
         st.caption(f"Changed: {page_context.escape_markdown(difference)}")
-    return changed
+    return changed_config
 
 
 def _choose_one_change(runs: list[Run]) -> RunConfig:
     """A copy of a run with one setting altered."""
-    called = {run.name: cache.label_run(run) for run in runs}
-    left, middle, right = st.columns(3)
-    with left:
-        name = choose_from_list("Copy of", called, key="train_base", on_change=_forget_settings)
+    labels = {run.name: cache.label_run(run) for run in runs}
+    run_column, setting_column, value_column = st.columns(3)
+    with run_column:
+        name = choose_from_list("Copy of", labels, key="train_base", on_change=_forget_settings)
     base = next(run.config for run in runs if run.name == name)
     fields = {f.key: f for section in ("model", "objective", "train") for f in presets.form_settings(base, section)}
     field = bind_widget(
-        middle.selectbox, "Change", [SYSTEM, *fields], key="train_field", format_func=_label_setting, on_change=_forget_settings
+        setting_column.selectbox,
+        "Change",
+        [SYSTEM, *fields],
+        key="train_field",
+        format_func=_label_setting,
+        on_change=_forget_settings,
     )
-    with right:
+    with value_column:
         if field == SYSTEM:
-            changed = presets.twin_config(
+            changed_config = presets.twin_config(
                 base,
                 presets.find_variant(
                     bind_widget(st.selectbox, "To", [v.label for v in presets.list_variants()], key="train_twin")
@@ -163,12 +168,12 @@ def _choose_one_change(runs: list[Run]) -> RunConfig:
             )
         else:
             must_reset = st.session_state.pop(MUST_RESET, False)
-            changed = presets.changed_config(
+            changed_config = presets.changed_config(
                 base, {field: _place_setting(fields[field], f"{OWN}to", label="To", must_reset=must_reset)}
             )
-    for difference in presets.config_differences(base, changed) or ["nothing yet, so this would repeat the run"]:
+    for difference in presets.config_differences(base, changed_config) or ["nothing yet, so this would repeat the run"]:
         st.caption(f"Changed: {page_context.escape_markdown(difference)}")
-    return changed
+    return changed_config
 
 
 def _initial_value(field: Setting) -> Any:
@@ -179,18 +184,22 @@ def _initial_value(field: Setting) -> Any:
 
 def _place_setting(field: Setting, key: str, label: str = "", must_reset: bool = False) -> Any:
     """The widget that fits the setting. A browser keeps what stands in a box of this key, whatever its default becomes; where it
-    must begin anew, `told`, it is set."""
+    must begin anew, `must_reset`, it is set."""
     if must_reset and key not in st.session_state:
         st.session_state[key] = _initial_value(field)
-    name, value, look = label or _label_setting(field.key), _initial_value(field), {"key": key, "help": HELP.get(field.key)}
+    name, value, widget_options = (
+        label or _label_setting(field.key),
+        _initial_value(field),
+        {"key": key, "help": HELP.get(field.key)},
+    )
     if field.kind == "bool":
-        return bind_widget(st.toggle, name, value, **look)
+        return bind_widget(st.toggle, name, value, **widget_options)
     if field.kind == "choice":
-        return bind_widget(st.selectbox, name, field.choices, field.choices.index(value), **look)
+        return bind_widget(st.selectbox, name, field.choices, field.choices.index(value), **widget_options)
     if field.kind == "text":
-        return bind_widget(st.text_input, name, value, **look)
+        return bind_widget(st.text_input, name, value, **widget_options)
     steps = {"step": 1} if field.kind == "int" else {"step": None, "format": "%g"}
-    return type(value)(number_input(name, value=value, **steps, **look))
+    return type(value)(number_input(name, value=value, **steps, **widget_options))
 
 
 def _label_setting(key: str) -> str:
@@ -210,12 +219,12 @@ def training_cost(config: RunConfig, data: Dataset) -> Estimate:
 
 def _show_cost(config: RunConfig) -> None:
     """What it will cost here, measured now."""
-    waiting = st.empty()
-    waiting.caption("Timing a few real steps of this model …")
+    cost_place = st.empty()
+    cost_place.caption("Timing a few real steps of this model …")
     try:
         cost = training_cost(config, cache.load_dataset(config.data))
     except InputError as error:
-        waiting.error(f"This cannot be trained: {page_context.escape_markdown(error)}.")
+        cost_place.error(f"This cannot be trained: {page_context.escape_markdown(error)}.")
         return
     size = {"parameters": f"{cost.parameters:,}", "memory": f"{cost.memory_mb:,.0f}"}
     if not cost.steps:
@@ -229,7 +238,7 @@ def _show_cost(config: RunConfig) -> None:
         time = f"{limit}{format_duration(cost.seconds)}"
         size |= {"epochs": f"{cost.fitting:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
         sentence = TEXT("cost", time=time[:1].upper() + time[1:], **size)
-    waiting.info(sentence, icon=":material/timer:")
+    cost_place.info(sentence, icon=":material/timer:")
     if cost.tight:
         st.warning(TEXT("tight"))
 

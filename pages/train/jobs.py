@@ -19,23 +19,24 @@ def show_jobs() -> None:
     """Draws the jobs, again every few seconds while one is active; the whole page once when one changes its state."""
     jobs = Trainings(page_context.RUNS)
     job_bar.start_next_job(jobs)
-    listed = jobs.list_jobs()
-    drawn, active = {job.id: job.state for job in listed}, any(job.active for job in listed)
-    st.fragment(_show_jobs, run_every=EVERY if active else None, key="train_live")(drawn)
+    all_jobs = jobs.list_jobs()
+    states, any_active = {job.id: job.state for job in all_jobs}, any(job.active for job in all_jobs)
+    st.fragment(_show_jobs, run_every=EVERY if any_active else None, key="train_live")(states)
 
 
 def show_status_line() -> None:
     """For who opens the page: that something goes on, or is done, further down, below the button that starts it."""
     jobs = Trainings(page_context.RUNS)
-    active = [job for job in jobs.list_jobs() if job.active]
-    done = jobs.last_tested()
-    if active:
-        more = f" {len(active) - 1} more waiting." if len(active) > 1 else ""
+    active_jobs = [job for job in jobs.list_jobs() if job.active]
+    tested_job = jobs.last_tested()
+    if active_jobs:
+        more_text = f" {len(active_jobs) - 1} more waiting." if len(active_jobs) > 1 else ""
         st.markdown(
-            f":material/model_training: {escape_markdown(active[0].run.name)} is in training.{more} [See it below](#now)."
+            f":material/model_training: {escape_markdown(active_jobs[0].run.name)} is in training.{more_text} "
+            "[See it below](#now)."
         )
-    elif done is not None:
-        st.markdown(f":material/task_alt: {escape_markdown(done.run.name)} is trained and tested. [See the result](#now).")
+    elif tested_job is not None:
+        st.markdown(f":material/task_alt: {escape_markdown(tested_job.run.name)} is trained and tested. [See the result](#now).")
 
 
 def show_heading() -> None:
@@ -44,9 +45,9 @@ def show_heading() -> None:
         st.header("Trainings", anchor="now")
 
 
-def call_queue(what: str, *arguments: object) -> None:
+def call_queue(action: str, *arguments: object) -> None:
     """A button's callback: submit, stop, resume or discard; a refusal is shown as its sentence."""
-    job_bar.call_queue(Trainings(page_context.RUNS), what, *arguments)
+    job_bar.call_queue(Trainings(page_context.RUNS), action, *arguments)
 
 
 def show_curves(job: Training) -> None:
@@ -59,11 +60,11 @@ def show_curves(job: Training) -> None:
         st.dataframe(frame, hide_index=True, alt="Learning curves as numbers, one row for each epoch")
 
 
-def _show_jobs(drawn: dict[str, str]) -> None:
+def _show_jobs(drawn_states: dict[str, str]) -> None:
     jobs = Trainings(page_context.RUNS)
     problem = job_bar.start_next_job(jobs)
-    listed = jobs.list_jobs()
-    if {job.id: job.state for job in listed} != drawn:
+    all_jobs = jobs.list_jobs()
+    if {job.id: job.state for job in all_jobs} != drawn_states:
         st.rerun(scope="app")
     if problem:
         st.error(f"No training can begin now: {escape_markdown(problem)}.")
@@ -71,14 +72,14 @@ def _show_jobs(drawn: dict[str, str]) -> None:
     page_elements.show_unreadable_folders(
         jobs.list_unreadable(), "no training", "train_odd", lambda name: call_queue("discard", name)
     )
-    for job in listed:
+    for job in all_jobs:
         if job.state in ("running", "not responding"):
             _show_running(job)
         elif job.state == "interrupted":
             _show_interrupted(job)
         elif job.state == "failed":
             _show_failed(job)
-    _show_queue(jobs, [job for job in listed if job.state == "queued"])
+    _show_queue(jobs, [job for job in all_jobs if job.state == "queued"])
 
 
 def _show_running(job: Training) -> None:
@@ -118,21 +119,21 @@ def _show_failed(job: Training) -> None:
         _place_choice(job, "Try again", "Trains with the same settings once more.")
 
 
-def _place_choice(job: Training, word: str, explained: str) -> None:
+def _place_choice(job: Training, label: str, help_text: str) -> None:
     with page_elements.place_in_row("top"):
-        off = public.is_public()
-        place_button(word, f"train_resume_{job.id}", call_queue, "resume", job.id, help=explained, disabled=off)
+        is_off = public.is_public()
+        place_button(label, f"train_resume_{job.id}", call_queue, "resume", job.id, help=help_text, disabled=is_off)
         place_button(
-            "Discard", f"train_discard_{job.id}", call_queue, "discard", job.id, help="Deletes it for good.", disabled=off
+            "Discard", f"train_discard_{job.id}", call_queue, "discard", job.id, help="Deletes it for good.", disabled=is_off
         )
 
 
-def _show_queue(jobs: Trainings, queued: list[Training]) -> None:
-    if queued:
+def _show_queue(jobs: Trainings, queued_jobs: list[Training]) -> None:
+    if queued_jobs:
         st.markdown("**Waiting.** One training runs at a time, so that the pages stay quick.")
         if not worker_alive(jobs.folder) and not public.is_public():
             st.caption("A process is starting …")
-    for place, job in enumerate(queued, start=1):
+    for place, job in enumerate(queued_jobs, start=1):
         with page_elements.place_in_row():
             st.write(f"{place}. {escape_markdown(job.run.name)} · {escape_markdown(run_table.system_name(job.config))}")
             place_button(

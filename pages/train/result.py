@@ -32,10 +32,10 @@ def show_result() -> None:
     with st.container(border=True, key="train_result"):
         word = "Stopped and tested" if job.state == "stopped" else "Trained and tested"
         page_elements.show_heading(f"{word}: {page_context.escape_markdown(job.run.name)}")
-        left, right = st.columns([2, 3], gap="medium")
-        with left:
+        text_column, list_column = st.columns([2, 3], gap="medium")
+        with text_column:
             _show_score(result)
-        with right:
+        with list_column:
             _show_verdict(result)
         _place_actions(job, result)
         with st.expander("Use this model", icon=":material/rocket_launch:"):

@@ -77,7 +77,7 @@ def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text(smal
     )
     assert page.count("<section>") == len(STEPS) and "**" not in page
     assert "<b>17</b>" in page and "a&lt;b&gt;" in page and "Jazz 1, &lt;i&gt;Heat" in page and "(minutes 8-20)" in page
-    solved, empty = worksheet.grid_html(toy, solved=True), worksheet.grid_html(toy)
+    solved, empty = worksheet.grid_html(toy, with_solution=True), worksheet.grid_html(toy)
     assert empty in page and empty.count("<td></td>") == 16 and empty.count("score: ____") == 8
     best = sorted((toy.halves[0][:, None] + toy.halves[1]).flatten().tolist())[-3:]
     won = [float(cell.replace("−", "-")) for cell in re.findall(r"<td class='won'>([^<]*)", solved)]
