@@ -13,7 +13,7 @@ import torch
 from forked import Forked, command, free_port
 from test_trainer import MODEL, PLANTED, WINDOW, numbers
 
-from elastic_core import files, models, objectives, recipes, runs
+from elastic_core import files, models, objectives, recipes
 from elastic_core.core import step as core_step
 from elastic_core.core.config import TrainConfig
 from elastic_core.data import Dataset, load
@@ -106,7 +106,7 @@ def one_rank(rank: int, count: int, port: int, configs: dict[str, dict[str, Any]
     known = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     os.environ.update({name: str(value) for name, value in known.items()})
     if rank:
-        Run.append_event = Run.lock = runs.write_whole = files.write_whole = lambda *_: os._exit(3)  # type: ignore[assignment,method-assign]
+        Run.append_event = Run.lock = files.write_whole = lambda *_: os._exit(3)  # type: ignore[assignment,method-assign]
     with join_processes() as ranks:
         for name, plain in configs.items():
             config, ours = RunConfig.from_dict(plain), folder / f"{name}-{rank}"
