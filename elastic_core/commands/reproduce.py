@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
 from elastic_core.commands.options import DeviceOption, end_time, split_commas
@@ -30,7 +31,7 @@ from elastic_core.commands.run_lookup import print_note
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
-from elastic_core.machine import find_device, one_thread_each
+from elastic_core.machine import find_device
 from elastic_core.recipes import GRID, grid_point
 from elastic_core.results.grid import FILE, read_outcomes, train_grid
 from elastic_core.results.markdown import rewrite_documents, run_tables
@@ -90,7 +91,7 @@ def train_rows(chosen: list[PlannedRun], pattern: str, root: Path, device: str, 
     """Train what is not finished, until the time `at`."""
     loaded = dict[str, Dataset]()
     if device == "cpu":
-        one_thread_each()
+        torch.set_num_threads(1)
     for row in chosen:
         folder, stored = row.run_folder(root), stored_runs(root)
         weights_missing = row.name == pattern and not has_weights(row, root)

@@ -15,7 +15,6 @@ One process works on one core; several answer on ports of their own, each with i
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 from elastic_core.commands.options import RunArgument
@@ -24,6 +23,7 @@ from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import is_available
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError
+from elastic_core.machine import prepare_to_serve
 from elastic_core.recommendations import ItemRanker
 from elastic_core.runs import Run, items
 from elastic_core.serving.events import Events
@@ -56,7 +56,7 @@ def run_command(
         raise InputError("--port lies in 1 to 65535, --max-batch in 1 to 1,024, and --rate is a number from 0 on")
     if not 1 <= threads <= 1_024:
         raise InputError("--threads must be a number from 1 on")
-    torch.set_num_threads(threads)
+    prepare_to_serve(threads)
     served, catalog, model = open_items(run_name)
     counts = items.read_counts(served.path / items.FILE, served.path)
     dataset = None if without_data else load_data(served)

@@ -13,7 +13,7 @@ from torch.nn import functional
 # --- a linear layer, its bias and a GELU -----------------------------------------------------------------------------
 
 ONE_PASS = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-LEAST_ROWS = 256  # fewer are not worth preparing the weights for
+LEAST_ROWS = 1 << 13  # for fewer, preparing the weights costs what it saves, and every new number of rows another compiled kernel
 
 
 def linear_in_one_pass(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor:

@@ -21,6 +21,7 @@ from elastic_core.results.reproduce import (
     OWN_REPEATS,
     REPEAT_COUNTS,
     REPEATS,
+    RETRIEVED,
     SIDES,
     PlannedRun,
     System,
@@ -66,9 +67,13 @@ SLOT_VARIANTS = {
     "memory-none-grid": "the same without memory, as the grid chose that every other system is tuned on",
     "query-mean": "one query, the mean of the events, instead of votes",
 }
+CURVE_VARIANTS = {  # of both, in worlds with more or fewer interests
+    **{f"k{k}": f"k = {k} retrieved" for k in RETRIEVED},
+    **{f"k{k}-memory-none": f"no memory: the same {k} interests for everybody" for k in RETRIEVED},
+}
 VARIANTS = {
     (model, name): about
-    for model, variants in zip(OURS, (ELASTIC_VARIANTS, SLOT_VARIANTS), strict=True)
+    for model, variants in zip(OURS, (ELASTIC_VARIANTS | CURVE_VARIANTS, SLOT_VARIANTS | CURVE_VARIANTS), strict=True)
     for name, about in variants.items()
 }
 WITH_REPEATS = "with a learned number for what was met before (ours)"

@@ -31,7 +31,7 @@ WRITTEN = "shell_written"  # what this visit wrote into the address last, by con
 def show_sidebar(read_class: Callable[[], None], begin_tour: Callable[[], None]) -> None:
     """The widgets of the frame. Called by navigation.py on every rerun, before the page. `read_class` takes from the address
     which class a visitor is in, `begin_tour` draws the button that starts the tour."""
-    machine.one_thread_each()
+    machine.prepare_to_serve()
     control_locks.read_locks()
     read_class()
     requested = {key: _requested_value(key) for key in ("run", "vs", "user", "expert")}
@@ -78,7 +78,7 @@ def show_sidebar_end(class_panel: Callable[[], None]) -> None:
 
 def open_default_run() -> OpenRun | None:
     """Opens what the first visitor will see, if its data is on this machine. A failure is theirs to read, on the page."""
-    machine.one_thread_each()
+    machine.prepare_to_serve()
     run = next(iter(cache.list_openable_runs(page_context.RUNS, run_preference)), None)
     with suppress(InputError):
         if run is not None and at_hand(run.config.data.source):
