@@ -302,7 +302,7 @@ def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     usual = queue.start_worker
     last = lambda root, job_id, threads: (usual if job_id == f"{len(KINDS):06}" else fork)(root, job_id, threads)  # noqa: E731
     monkeypatch.setattr(queue, "start_worker", last)
-    monkeypatch.setattr("elastic_core.study.conduct.SLACK", 1e9)
+    monkeypatch.setattr("elastic_core.study.train.SLACK", 1e9)
     monkeypatch.setattr("elastic_core.study.plan.FLOOR", 0.1)
     monkeypatch.setitem(sys.modules, "umap", FAKE)
     if not (app := os.fork()):

@@ -16,14 +16,16 @@ from elastic_core.data.by_time import by_time
 from elastic_core.errors import InputError
 from elastic_core.models import build
 from elastic_core.peers.cooccurrence import CooccurrenceConfig
+from elastic_core.recipes import MEMORIES, STUDIED
 from elastic_core.results.statistics import TrainingNoise
 from elastic_core.run_config import DataConfig, PlantedConfig
 from elastic_core.runs.ranks import evaluate
-from elastic_core.study import asking, conduct, plan, sheet
-from elastic_core.study.asked import Clock, StudyAsked
-from elastic_core.study.conduct import ANSWER, PAGE, Study
-from elastic_core.study.plan import CUTS, SEEDS, WAYS, Probe
-from elastic_core.study.verdicts import Question, judged, onwards
+from elastic_core.study import measurements, page, plan
+from elastic_core.study import train as study_training
+from elastic_core.study.plan import CUTS, FINALISTS, PARTS, SEEDS, SPLITS, Probe
+from elastic_core.study.questions import Question, answer_in_turn, answer_together
+from elastic_core.study.request import StudyClock, StudyRequest
+from elastic_core.study.train import ANSWER, PAGE, RECIPES, Study
 
 ROOT = Path(__file__).resolve().parents[1]
 WORLD = DataConfig(source="planted", planted=PlantedConfig(users=90, items=40, interests=4, mean_length=20, max_length=40))
@@ -85,7 +87,7 @@ def drawn(rng: np.random.Generator, people: int, luck: float, gain: float = 0.0)
     short, pooled = [shorter(side) for side in (best, own, shared)], TrainingNoise.pool_systems([own, shared, best])
     of_short = TrainingNoise.pool_systems([side - less for side, less in zip((best, own, shared), short, strict=True)])
     return {
-        "last memory": Question(own, shared, luck=pooled), "last counting": Question(best, counted[None], (True, False), pooled),
+        "last memory": Question(own, shared, noise=pooled), "last counting": Question(best, counted[None], (True, False), pooled),
         "history": Question.of_same(best, short[0], of_short),
     }  # fmt: skip
 
@@ -95,7 +97,7 @@ def test_where_nothing_pays_a_study_says_so_in_fewer_than_five_of_a_hundred_worl
     rng, worlds = np.random.default_rng(0), 400
     pays = claims = 0
     for i in range(worlds):
-        found = judged(drawn(rng, (60, 300, 1_000)[i % 3], luck))
+        found = answer_together(drawn(rng, (60, 300, 1_000)[i % 3], luck))
         pays += found["last memory"].answer == "yes"
         claims += any(one.answer != "not known" for one in found.values())
     assert pays / worlds <= 0.03 and claims / worlds <= 0.06, (pays, claims)
@@ -103,7 +105,7 @@ def test_where_nothing_pays_a_study_says_so_in_fewer_than_five_of_a_hundred_worl
 
 def test_what_pays_is_found_and_what_is_asked_onwards_stops_at_the_first_unknown() -> None:
     rng = np.random.default_rng(1)
-    found = [judged(drawn(rng, 1_000, 0.002, gain=0.08))["last memory"].answer for _ in range(40)]
+    found = [answer_together(drawn(rng, 1_000, 0.002, gain=0.08))["last memory"].answer for _ in range(40)]
     assert found.count("yes") > 30
     people = 500
     same = np.tile(rng.random(people), (SEEDS, 1))
@@ -111,51 +113,61 @@ def test_what_pays_is_found_and_what_is_asked_onwards_stops_at_the_first_unknown
     def loses(by: float) -> Question:
         return Question.of_same(same + rng.normal(by, 0.05, same.shape), same)
 
-    first = judged({"history": loses(0.1), "other": loses(0.0)})["history"]
-    chain = onwards([loses(0.05), loses(0.0), loses(0.1)], first, 2)
+    first = answer_together({"history": loses(0.1), "other": loses(0.0)})["history"]
+    chain = answer_in_turn([loses(0.05), loses(0.0), loses(0.1)], first, 2)
     assert [one.answer for one in (first, *chain)] == ["yes", "yes", "not known", "not known"]
     for cut, answer in ((False, "no"), (True, "not known")):
-        (behind,) = judged({"behind": Question(same, same + 0.1 + rng.normal(0, 0.05, same.shape), cut=cut)}).values()
+        (behind,) = answer_together({"behind": Question(same, same + 0.1 + rng.normal(0, 0.05, same.shape), cut=cut)}).values()
         assert behind.behind and behind.answer == answer, "who is behind and still learns is not called worse for good"
-    once = judged({"once": Question(same[:1] + 1, same)})["once"]
+    once = answer_together({"once": Question(same[:1] + 1, same)})["once"]
     assert once.answer == "not known" and "one run" in once.numbers
 
 
 # --- what is planned and measured ---------------------------------------------------------------------------------------
 
 
-def test_a_plan_keeps_the_budget_and_gives_all_the_same() -> None:
+def test_a_plan_keeps_the_budget_in_rounds_that_grow() -> None:
     for minutes in (5, 30, 120):
         for epoch in (0.1, 5.0, 60.0):
-            found = Probe(epoch, 0.2, 0.8)
-            made = plan.make(minutes, 12.0, found, WAYS)
-            trainings = SEEDS * sum(map(len, made.trained.values()))
+            made = plan.plan_study(minutes, 12.0, Probe(epoch, 0.2, 0.8), SPLITS, trials=3)
+            shares, trainings = plan.count_work(len(made.systems), len(made.splits), 3)
             assert made.length in (200, 104, 56)
-            assert made.share == plan.FLOOR or 12 + made.after + trainings * (made.share + made.besides) == pytest.approx(
+            assert made.share == plan.FLOOR or 12 + made.after + shares * made.share + trainings * made.besides == pytest.approx(
                 0.97 * 60 * minutes
             )
-            assert set(PAIR) <= set(made.trained["last"]), "own experts are asked against shared ones by any means"
-    few, many = (plan.make(minutes, 0, Probe(1, 0.1, 0.4), WAYS) for minutes in (5, 120))
-    assert len(many.trained["last"]) > len(few.trained["last"]) and "time" in many.trained
+            assert set(PAIR) <= set(made.systems), "personal experts are asked against shared ones by any means"
+            assert len(made.systems) <= FINALISTS or np.allclose(made.rounds, made.share * np.array(PARTS))
+    few, many = (plan.plan_study(minutes, 0, Probe(1, 0.1, 0.4), SPLITS) for minutes in (5, 120))
+    assert len(many.systems) > len(few.systems) and "time" in many.splits
+
+
+def test_finalists_are_the_best_own_experts_their_twin_and_the_best_of_the_others() -> None:
+    valid = {label: 0.1 + 0.01 * at for at, label in enumerate(STUDIED)}
+    assert plan.choose_third(valid) == ["hstu", "lrurec", "gru4rec", "elastic"]
+    assert plan.choose_finalists(valid, list(STUDIED)) == ["elastic", "elastic (memory-none)", "hstu"]
+    without = {label: score for label, score in valid.items() if not label.startswith("elastic")}
+    assert plan.choose_finalists(without, list(without)) == ["hstu", "lrurec", "gru4rec"]
+    ahead = valid | {"elastic-slots (memory-none)": 1.0, "elastic-slots": 0.9}
+    assert plan.choose_finalists(ahead, list(STUDIED)) == [*PAIR, "hstu"], "the best of all is among them"
 
 
 def test_less_history_novelty_and_silence_are_what_a_loop_counts(small_world: object) -> None:
     data = load(WORLD)
     model = build(CooccurrenceConfig(), data.catalog)
     model.fit(data)
-    cut = asking.by_cut(model, data, "full", (1, 10))
+    cut = measurements.score_by_cut(model, data, "full", (1, 10))
     assert cut.shape == (2, data.histories.n_users)
     assert np.array_equal(cut[1], evaluate(model, data, "test", ("full",)).user_values("full", "NDCG@10"))
     assert not np.array_equal(cut[0], cut[1])
     counts = np.array([0, 8, 4, 4])
-    assert asking.novelty(np.array([[1, 2], [3, 0]]), counts).tolist() == [1.5, 2.0]
-    kinds, found = data.catalog.genres, asking.since_alike(data)
+    assert measurements.score_novelty(np.array([[1, 2], [3, 0]]), counts).tolist() == [1.5, 2.0]
+    kinds, found = data.catalog.genres, measurements.events_since_alike(data)
     assert kinds is not None
     for user in range(20):
         *read, target = data.histories.user_items(user)
         silence = next((i for i, item in enumerate(reversed(read), 1) if set(kinds[item]) & set(kinds[target])), 0)
         assert found[user] == silence
-    shown = asking.best_lists(model, data, "full")
+    shown = measurements.list_best(model, data, "full")
     for user in range(20):
         assert not set(shown[user]) & set(data.histories.user_items(user)[:-1]), "what was met is not listed"
 
@@ -165,7 +177,7 @@ def test_less_history_novelty_and_silence_are_what_a_loop_counts(small_world: ob
 
 def hurry(patched: pytest.MonkeyPatch) -> None:
     """No training is late, and each takes a tenth of a second."""
-    patched.setattr(conduct, "SLACK", 1e9)
+    patched.setattr(study_training, "SLACK", 1e9)
     patched.setattr(plan, "FLOOR", 0.1)
 
 
@@ -178,7 +190,7 @@ def hurried() -> Iterator[None]:
 
 def tiny(folder: Path, minutes: float = 0.1) -> Study:
     return Study(
-        StudyAsked(WORLD, minutes, ("last",), PAIR, "processor"), folder, probe=lambda config, data: Probe(0.1, 0.05, 0.1)
+        StudyRequest(WORLD, minutes, ("last",), PAIR, "processor"), folder, probe=lambda config, data: Probe(0.1, 0.05, 0.1)
     )
 
 
@@ -186,7 +198,7 @@ def tiny(folder: Path, minutes: float = 0.1) -> Study:
 def answered(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """A study of a tiny world, two systems; their pace is that of the processor."""
     study = tiny(tmp_path_factory.mktemp("study") / "here")
-    study.conduct()
+    study.run()
     return study
 
 
@@ -196,49 +208,50 @@ def test_a_study_ends_in_a_page_that_stands_alone(answered: Study) -> None:
         "data", "history", "memory", "systems", "time", "lists", "power", "next", "measured"
     ]  # fmt: skip
     assert set(found["claims"]) == {"history", "last memory elastic-slots", "last counting"}
-    page = (answered.folder / PAGE).read_text(encoding="utf-8")
-    assert not re.search(r"https?:|//|<script|<link|<img|@import|url\(|src=", page)
-    assert set(re.findall(r"href='([^']*)'", page)) == {f"#{s['key']}" for s in found["sections"] if s["answer"]}
+    html = re.sub(r"<script.*?</script>", "", (answered.folder / PAGE).read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert not re.search(r"https?:|//|<script|<link|<img|@import|url\(|src=", html)
+    assert set(re.findall(r'href="([^"]*)"', html)) == {f"#{s['key']}" for s in found["sections"] if s["answer"]}
+    assert html.count("plotly-graph-div") == sum(part["kind"] != "table" for s in found["sections"] for part in s["parts"]) >= 2
     text = " ".join(sentence for section in found["sections"] for sentence in section["sentences"])
     for key in ("history", "memory", "systems"):
         section = next(one for one in found["sections"] if one["key"] == key)
         assert section["answer"] in ("yes", "no", "not known", "it depends")
         assert re.search(r"[+-]0\.\d{4} \(95% [+-]0\.\d{4} to [+-]0\.\d{4}; 90 people; adjusted p", section["sentences"][0])
     assert "it was not asked for (--split)" in text
-    shown = sheet.page(found | {"title": "<script>alert(1)</script>"})
-    assert "<script" not in shown and "&lt;script" in shown
+    shown = page.render_page(found | {"title": "<script>alert(1)</script>"})
+    assert "<script>alert" not in shown and "&lt;script&gt;alert(1)" in shown
 
 
 def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: Study) -> None:
-    spent = Clock(answered.folder / conduct.CLOCK).before
+    spent = StudyClock(answered.folder / study_training.CLOCK).earlier
     again = tiny(answered.folder)
-    assert again.conduct() == json.loads((answered.folder / ANSWER).read_text()), "nothing is done anew"
+    assert again.run() == json.loads((answered.folder / ANSWER).read_text()), "nothing is done anew"
     with pytest.raises(InputError, match="another study"):
-        Study(StudyAsked(WORLD, 0.1, ("last",), PAIR[:1], "processor"), answered.folder).conduct()
-    runs = [answered.sides["last"].run(label, seed) for label in PAIR for seed in range(SEEDS)]
+        Study(StudyRequest(WORLD, 0.1, ("last",), PAIR[:1], "processor"), answered.folder).run()
+    runs = [answered.holdouts["last"].run(label, seed) for label in PAIR for seed in range(SEEDS)]
     before = [len(run.events("epoch")) for run in runs]
-    more = tiny(answered.folder, minutes=0.2).conduct()
+    more = tiny(answered.folder, minutes=0.2).run()
     assert more["minutes"] == 0.2 and more["seconds"] > spent
     for run, epochs in zip(runs, before, strict=True):
         assert len(run.events("epoch")) >= epochs and run.finished
 
 
 def test_time_that_is_left_goes_to_trainings_that_the_clock_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = plan.make
-    monkeypatch.setattr(plan, "make", lambda *given: planned(*given)._replace(share=0.1))
+    planned = plan.plan_study
+    monkeypatch.setattr(plan, "plan_study", lambda *given: planned(*given)._replace(share=0.1))
     study, told = tiny(tmp_path / "here", minutes=0.3), list[str]()
-    study.tell = lambda done, of, text: told.append(text)
-    found = study.conduct()
+    study.report = lambda done, of, text: told.append(text)
+    found = study.run()
     assert any(
-        re.search(r"4 trainings .* With 90 people a difference of 0\.\d{4} can be found .* takes 360 people\.", text)
+        re.search(r"4 trainings of .* With 90 people a difference of 0\.\d{4} can be found .* takes 360 people\.", text)
         for text in told
     )
-    budgets = {run.config.train.minutes for label in PAIR for run in study.sides["last"].runs(label)}
+    budgets = {run.config.train.minutes for label in PAIR for run in study.holdouts["last"].finished_runs(label)}
     assert len(budgets) == 1 and 60 * budgets.pop() > 0.3, "a tenth of a second was planned for each"
     assert found["seconds"] < 1.1 * 0.3 * 60
 
 
-def test_where_people_often_return_all_systems_learn_a_number_for_it(tmp_path: Path) -> None:
+def test_where_people_often_return_all_systems_learn_a_number_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everybody goes round five items of their own, so validation's and the test's are seen ones; or nobody ever returns."""
 
     def ask(items: int) -> Study:
@@ -246,26 +259,46 @@ def test_where_people_often_return_all_systems_learn_a_number_for_it(tmp_path: P
             f"u{user},i{(7 * user + event % items) % 40},{1_600_000_000 + event}" for user in range(60) for event in range(12)
         ]
         (tmp_path / f"{items}.csv").write_text("\n".join(["user,item,time", *rows]))
-        asked = StudyAsked(DataConfig(source=str(tmp_path / f"{items}.csv")), 0.1, ("last",), PAIR, "processor")
+        asked = StudyRequest(DataConfig(source=str(tmp_path / f"{items}.csv")), 0.1, ("last",), PAIR, "processor")
         return Study(asked, tmp_path / f"study-{items}", probe=lambda config, data: Probe(0.1, 0.05, 0.1))
 
     never = ask(12)
-    never.folder.mkdir()
-    never.clock = Clock(never.folder / conduct.CLOCK, "processor")
-    never._plan()
-    assert not never.repeat_bias
+    text = " ".join(sentence for section in never.run()["sections"] for sentence in section["sentences"])
+    assert never.recipe == "plain" and not never.recipe_scores and "it was tried what helps" not in text
+    monkeypatch.setattr(plan, "FLOOR", 1.0)
     study = ask(5)
-    found = study.conduct()
-    assert all(run.config.model.repeat_bias for label in PAIR for run in study.sides["last"].runs(label))
-    text = " ".join(sentence for section in found["sections"] for sentence in section["sentences"])
+    text = " ".join(sentence for section in study.run()["sections"] for sentence in section["sentences"])
+    assert set(study.recipe_scores) == set(RECIPES) and study.recipe != "plain"
+    assert study.recipe == max(study.recipe_scores, key=lambda recipe: study.recipe_scores[recipe])
+    assert all(run.config.model.repeat_bias for label in PAIR for run in study.holdouts["last"].finished_runs(label))
     assert "100% of people return" in text and "repeat_bias=true" not in text
+
+
+def test_of_many_systems_the_best_third_goes_on_and_the_finalists_to_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "CHOICES", ((5, ("last",)),))
+    request = StudyRequest(WORLD, 0.2, ("last",), tuple(STUDIED)[:5], "processor")
+    study = Study(request, tmp_path / "here", probe=lambda config, data: Probe(0.1, 0.05, 0.1))
+    answer = study.run()
+    state, holdout = json.loads((study.folder / study_training.STUDY).read_text()), study.holdout
+    assert [set(valid) for valid in state["rounds"]] == [set(request.systems)] * 2
+    own, shared = state["finalists"][:2]
+    assert (own, shared) in MEMORIES and set(answer["claims"]) == {"history", f"last memory {own}", "last counting"}
+    assert holdout.trained == state["finalists"] and set(holdout.stopped) == set(request.systems) - set(holdout.trained)
+    minutes = {label: {run.config.train.minutes for run in holdout.finished_runs(label)} for label in request.systems}
+    assert len(set.union(*(minutes[label] for label in holdout.trained))) == 1, "all finalists have the same"
+    assert all(max(minutes[label]) < max(minutes[own]) for label in holdout.stopped)
+    systems = next(section for section in answer["sections"] if section["key"] == "systems")
+    rows = systems["parts"][1]["rows"]
+    assert len(rows) == 3 + 5 and sum("others were ahead on validation" in row[-1] for row in rows) == 2
 
 
 def conducted(folder: Path) -> None:
     """Runs in a child process."""
     with pytest.MonkeyPatch.context() as patched:
         hurry(patched)
-        tiny(folder).conduct()
+        tiny(folder).run()
 
 
 @pytest.mark.parametrize("at", ["last/elastic-slots-seed0", "last/elastic-slots-memory-none-seed1"])
@@ -277,32 +310,33 @@ def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path, children: Any)
         time.sleep(0.02)
     child.kill()
     child.join()
-    kept = json.loads((tmp_path / "here" / conduct.STUDY).read_text())
+    kept = json.loads((tmp_path / "here" / study_training.STUDY).read_text())
     study = tiny(tmp_path / "here")
-    found = study.conduct()
-    assert found["seconds"] >= study.clock.before > 0, "the time before the kill counts"
-    done = json.loads((study.folder / conduct.STUDY).read_text())["plan"]
+    found = study.run()
+    assert found["seconds"] >= study.clock.earlier > 0, "the time before the kill counts"
+    done = json.loads((study.folder / study_training.STUDY).read_text())["plan"]
     assert done | {"share": 0} == kept["plan"] | {"share": 0} and done["share"] >= kept["plan"]["share"]
-    assert len({run.config.train.minutes for label in PAIR for run in study.sides["last"].runs(label)}) == 1, "the same for all"
-    assert len(study.sides["last"].systems) == 5 and (study.folder / PAGE).exists(), "three that count, two that learn"
+    runs = [run for label in PAIR for run in study.holdouts["last"].finished_runs(label)]
+    assert len({run.config.train.minutes for run in runs}) == 1, "the same for all"
+    assert len(study.holdouts["last"].systems) == 5 and (study.folder / PAGE).exists(), "three that count, two that learn"
 
 
 def test_too_few_people_and_unknown_words_are_one_sentence(tmp_path: Path) -> None:
     few = DataConfig(source="planted", planted=PlantedConfig(users=20, items=40, interests=4, mean_length=20, max_length=40))
     with pytest.raises(InputError, match=r"20 people can be asked, and a study needs 50 at least"):
-        Study(StudyAsked(few, 1.0), tmp_path / "few").conduct()
+        Study(StudyRequest(few, 1.0), tmp_path / "few").run()
     for wrong in (
         {"minutes": 0},
         {"minutes": "5"},
-        {"ways": []},
-        {"ways": ["soon"]},
-        {"labels": ["gpt"]},
+        {"splits": []},
+        {"splits": ["soon"]},
+        {"systems": ["gpt"]},
         {"clock": "sun"},
         {"data": 5},
     ):
         with pytest.raises(InputError):
-            StudyAsked.read(StudyAsked(WORLD, 1.0).plain() | wrong)
-    asked = StudyAsked(WORLD, 1.0)
-    assert StudyAsked.read(json.loads(json.dumps(asked.plain()))) == asked
-    assert asked.name == StudyAsked(WORLD, 30.0).name != StudyAsked(few, 1.0).name
+            StudyRequest.from_dict(StudyRequest(WORLD, 1.0).to_dict() | wrong)
+    asked = StudyRequest(WORLD, 1.0)
+    assert StudyRequest.from_dict(json.loads(json.dumps(asked.to_dict()))) == asked
+    assert asked.name == StudyRequest(WORLD, 30.0).name != StudyRequest(few, 1.0).name
     assert CUTS[0] == 1, "history begins with the last event alone"

@@ -1,8 +1,9 @@
-"""Does a long history pay on your own clicks, do experts of one's own, and what is worth running? One page answers.
+"""Does a long history pay on your own clicks, do personal experts, and which model is worth running? One page answers.
 
-Reads and describes the data, counts, trains a few systems twice for the same time each, holds out everybody's last event
-and, by the clock, all after a date; then writes one page of HTML that stands alone. Every sentence has its interval, and
-"not known" is an answer. Killed at any moment, the same command goes on; with more --minutes, with what is there.
+Reads and describes the data, counts, trains all systems briefly, the best third longer and the finalists twice for the same
+time each; holds out everybody's last event and, by the clock, all after a date; then writes one page of HTML that stands
+alone. Every sentence has its interval, and "not known" is an answer. Killed at any moment, the same command goes on; with
+more --minutes, with what is there.
 
   elastic study planted --minutes 30             a made-up world, whose answers are known
   elastic study my-clicks.csv --minutes 30
@@ -38,9 +39,9 @@ from elastic_core.machine import keep_threads
 from elastic_core.recipes import STUDIED
 from elastic_core.runs.checkpoints import CHECKPOINTS
 from elastic_core.services.durations import format_clock, format_duration
-from elastic_core.study.asked import StudyAsked
-from elastic_core.study.conduct import PAGE, Study
-from elastic_core.study.plan import WAYS
+from elastic_core.study.plan import SPLITS
+from elastic_core.study.request import StudyRequest
+from elastic_core.study.train import PAGE, Study
 
 EVERY = 15.0  # seconds between two lines of progress where nobody watches
 
@@ -74,14 +75,14 @@ def run_command(
 ) -> None:
     settings = data_settings(columns, dates, titles, incomplete, ties, baskets, k_core)
     data = data_config(source, settings, [f"data.{change}" for change in changes or ()])
-    plain = {"data": dataclasses.asdict(data), "minutes": minutes, "ways": list(WAYS) if split == "both" else [split]}
-    labels = split_commas(systems) if systems else list(STUDIED)
-    request = StudyAsked.read(plain | {"labels": labels, "clock": clock})
+    splits, labels = list(SPLITS) if split == "both" else [split], split_commas(systems) if systems else list(STUDIED)
+    values = {"data": dataclasses.asdict(data), "minutes": minutes, "splits": splits, "systems": labels, "clock": clock}
+    request = StudyRequest.from_dict(values)
     folder = out or CHECKPOINTS / "studies" / request.name
     with keep_threads():
         if request.clock == "processor":  # it counts the time of all threads
             torch.set_num_threads(1)
-        result = Study(request, folder, Progress()).conduct()
+        result = Study(request, folder, Progress()).run()
     if sys.stderr.isatty():
         print_note("")
     print(json.dumps(result) if as_json else study_text(result))
@@ -107,7 +108,7 @@ class Progress:
         if text.endswith("."):  # a sentence that stays
             print_note(f"\r\033[K{text}" if sys.stderr.isatty() else text)
             return
-        line = f"{format_clock(done)}  {text} · {format_duration(max(of - done, 0))} left"
+        line = f"{format_clock(done)}  {text} · at most {format_duration(max(of - done, 0))} left"
         step = text.partition(", epoch")[0]
         if sys.stderr.isatty():
             sys.stderr.write(f"\r\033[K{line[:110]}")

@@ -37,8 +37,8 @@ from elastic_core.services.speed.curves import new_events, read_passes
 from elastic_core.services.speed.measure import ROWS_FILE, measure_plan
 from elastic_core.services.speed.plan import Plan
 from elastic_core.services.study.answers import read_answer
-from elastic_core.study.asked import StudyAsked
-from elastic_core.study.conduct import Study
+from elastic_core.study.request import StudyRequest
+from elastic_core.study.train import Study
 
 PREFIX = "local-"
 NAME = re.compile(PREFIX + r"[A-Za-z0-9_.-]{1,90}")  # of a run that a job trains: a name and never a path
@@ -175,53 +175,57 @@ class Trainings(Queue[Training]):
         return next(free for i in range(1, len(names) + 2) if (free := name if i == 1 else f"{name}-{i}") not in names)
 
 
-class Studies(Queue[Job[StudyAsked]]):
+class Studies(Queue[Job[StudyRequest]]):
     """The studies below a checkpoints folder. One that is stopped ends at once, and goes on from its last whole step."""
 
     kind, noun, act = "study", "study", "training"
 
     @classmethod
-    def parse_request(cls, plain: dict[str, Any]) -> StudyAsked:
-        return StudyAsked.read(plain)
+    def parse_request(cls, plain: dict[str, Any]) -> StudyRequest:
+        return StudyRequest.from_dict(plain)
 
-    def do_work(self, job: Job[StudyAsked], context: JobContext) -> str:
+    def do_work(self, job: Job[StudyRequest], context: JobContext) -> str:
         last_step = [""]
 
-        def tell(done: float, of: float, text: str) -> None:
-            if text.partition(",")[0] != last_step[0]:
-                last_step[0] = text.partition(",")[0]
+        def report(done: float, of: float, text: str) -> None:
+            if text.partition(", epoch")[0] != last_step[0]:
+                last_step[0] = text.partition(", epoch")[0]
                 context.print_line(text)
             context.write_progress(
-                {"done": round(done), "of": max(round(of), 1), "text": f"{text} · {format_duration(max(of - done, 0))} left"}
+                {
+                    "done": round(done),
+                    "of": max(round(of), 1),
+                    "text": f"{text} · at most {format_duration(max(of - done, 0))} left",
+                }
             )
 
-        Study(job.request, self.study_folder(job.request), tell).conduct()
+        Study(job.request, self.study_folder(job.request), report).run()
         return ""
 
-    def has_result(self, request: StudyAsked) -> bool:
+    def has_result(self, request: StudyRequest) -> bool:
         answer = self.read_answer(request)
         return answer is not None and answer["minutes"] == request.minutes
 
-    def can_resume(self, job: Job[StudyAsked]) -> bool:
+    def can_resume(self, job: Job[StudyRequest]) -> bool:
         return super().can_resume(job) or job.state == "stopped"
 
-    def study_folder(self, request: StudyAsked) -> Path:
+    def study_folder(self, request: StudyRequest) -> Path:
         return self.root / STUDIES_FOLDER / request.name
 
-    def submit(self, data: DataConfig, minutes: float) -> Job[StudyAsked]:
+    def submit(self, data: DataConfig, minutes: float) -> Job[StudyRequest]:
         """Queues a study of these data, or lets the one that is there go on with so many minutes."""
-        return self.add_job(lambda: self.make_request(data, minutes).plain())
+        return self.add_job(lambda: self.make_request(data, minutes).to_dict())
 
-    def make_request(self, data: DataConfig, minutes: float) -> StudyAsked:
+    def make_request(self, data: DataConfig, minutes: float) -> StudyRequest:
         """The request. Raises InputError for minutes that are none."""
-        return StudyAsked.read(StudyAsked(data, minutes).plain())
+        return StudyRequest.from_dict(StudyRequest(data, minutes).to_dict())
 
-    def latest_study(self, data: DataConfig) -> Job[StudyAsked] | None:
+    def latest_study(self, data: DataConfig) -> Job[StudyRequest] | None:
         """The last study of these data, whatever its minutes."""
-        name = StudyAsked(data, 1.0).name
+        name = StudyRequest(data, 1.0).name
         return next((job for job in reversed(self.list_jobs()) if job.request.name == name), None)
 
-    def read_answer(self, request: StudyAsked) -> dict[str, Any] | None:
+    def read_answer(self, request: StudyRequest) -> dict[str, Any] | None:
         """What a study has answered; None while it has not, and for a file that is none that a study writes."""
         return read_answer(self.study_folder(request))
 

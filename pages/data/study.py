@@ -7,8 +7,8 @@ import streamlit as st
 from elastic_core.jobs.job_kinds import Studies
 from elastic_core.jobs.queue import Job
 from elastic_core.run_config import DataConfig
-from elastic_core.study import sheet
-from elastic_core.study.asked import StudyAsked
+from elastic_core.study.page import render_page
+from elastic_core.study.request import StudyRequest
 from pages.components import job_bar, page_context, page_elements, page_text
 from pages.components.controls import number_input, place_button
 from pages.data import charts
@@ -29,12 +29,12 @@ def show_study() -> None:
     queue = Studies(page_context.RUNS)
     last = queue.latest_study(data)
     _offer_study(queue, last, data, minutes)
-    request = last.request if last is not None else StudyAsked(data, minutes)
+    request = last.request if last is not None else StudyRequest(data, minutes)
     if (answer := queue.read_answer(request)) is not None:
         _show_answer(answer)
 
 
-def _offer_study(queue: Studies, last: Job[StudyAsked] | None, data: DataConfig, minutes: float) -> None:
+def _offer_study(queue: Studies, last: Job[StudyRequest] | None, data: DataConfig, minutes: float) -> None:
     """The button, or the bar while a study of these data runs, and what can be done with one that ended early."""
     if last is not None and last.state in ("interrupted", "stopped") and not page_context.is_switched_off(queue.act):
         with page_elements.place_in_row():
@@ -53,7 +53,7 @@ def _show_answer(answer: dict[str, Any]) -> None:
     page_elements.show_heading(page_context.escape_markdown(answer["title"]))
     st.write(page_context.escape_markdown(answer["headline"]))
     st.download_button(
-        "The page (HTML)", lambda: sheet.page(answer), "study.html", "text/html", key="dat_study_page", on_click="ignore",
+        "The page (HTML)", lambda: render_page(answer), "study.html", "text/html", key="dat_study_page", on_click="ignore",
         icon=":material/download:", help="One file to keep, to send or to print",
     )  # fmt: skip
     for section in answer["sections"]:

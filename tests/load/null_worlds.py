@@ -16,8 +16,8 @@ import pandas as pd
 import torch
 
 from elastic_core.run_config import DataConfig
-from elastic_core.study.asked import StudyAsked
-from elastic_core.study.conduct import Study
+from elastic_core.study.request import StudyRequest
+from elastic_core.study.train import Study
 
 USERS, ITEMS, EVENTS = 200, 60, (10, 40)
 SYSTEMS = ("elastic-slots", "elastic-slots (memory-none)", "sasrec (local)")
@@ -46,8 +46,8 @@ def main() -> None:
         file = given.out / f"world-{seed}.csv"
         if not file.exists():
             write_world(file, seed)
-        asked = StudyAsked(DataConfig(source=str(file.resolve())), given.minutes, ("last",), SYSTEMS)
-        found = Study(asked, given.out / f"study-{seed}").conduct()
+        request = StudyRequest(DataConfig(source=str(file.resolve())), given.minutes, ("last",), SYSTEMS)
+        found = Study(request, given.out / f"study-{seed}").run()
         claims = {key: answer for key, answer in found["claims"].items() if answer != "not known"}
         false += bool(claims)
         print(

@@ -6,14 +6,14 @@ from typing import Any
 
 from elastic_core import files
 from elastic_core.errors import InputError
-from elastic_core.study.asked import MOST_BYTES
-from elastic_core.study.conduct import ANSWER
+from elastic_core.study.request import MAX_BYTES
+from elastic_core.study.train import ANSWER
 
 
 def read_answer(folder: Path) -> dict[str, Any] | None:
     """The answer in the folder of a study; None while there is none, and for a file that no study writes."""
     with suppress(InputError, KeyError, TypeError, ValueError, AttributeError):
-        plain = files.read_object(folder / ANSWER, MOST_BYTES, folder)
+        plain = files.read_object(folder / ANSWER, MAX_BYTES, folder)
         if files.is_number(plain["minutes"]) and files.is_number(plain["seconds"]):
             texts = {name: str(plain[name]) for name in ("title", "headline", "data", "protocol")}
             sections = [_read_section(section) for section in plain["sections"]]

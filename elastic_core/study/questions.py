@@ -22,26 +22,26 @@ Answer = Literal["yes", "no", "not known"]
 
 
 class Question(NamedTuple):
-    """Is A better than B? A metric by training and person, [S, n] and [S', n]; `trained`: does a seed move A, does one move B?
-    `luck`: what the trainings of all systems show of it. `cut`: the clock ended A while it still got better."""
+    """Is A better than B? A metric by training and user, [S, n] and [S', n]; `trained`: does a seed move A, does one move B?
+    `noise`: what the trainings of all systems show of that. `cut`: the clock ended A while it still got better."""
 
     a: ndarray
     b: ndarray
     trained: tuple[bool, bool] = (True, True)
-    luck: TrainingNoise | None = None
+    noise: TrainingNoise | None = None
     cut: bool = False
 
     @classmethod
-    def of_same(cls, more: ndarray, less: ndarray, luck: TrainingNoise | None = None) -> "Question":
-        """Of the same trainings, asked in two ways [S, n]: their luck is in both, and `luck` that of such differences."""
-        return cls(more - less, np.zeros((1, more.shape[1])), (True, False), luck)
+    def of_same(cls, more: ndarray, less: ndarray, noise: TrainingNoise | None = None) -> "Question":
+        """Of the same trainings, asked in two ways [S, n]: a seed moves both alike, and `noise` is that of such differences."""
+        return cls(more - less, np.zeros((1, more.shape[1])), (True, False), noise)
 
     @property
     def contrast(self) -> Contrast:
-        return paired_difference(self.a, self.b, self.trained, self.luck)
+        return paired_difference(self.a, self.b, self.trained, self.noise)
 
 
-class Found(NamedTuple):
+class Finding(NamedTuple):
     """What came of a question. `adjusted`: its p among all that were asked together; NaN where nothing may be claimed."""
 
     question: Question
@@ -61,11 +61,11 @@ class Found(NamedTuple):
         return "yes" if find_winner(self.contrast, self.adjusted) == "A" else "not known"
 
     @property
-    def people(self) -> int:
+    def users(self) -> int:
         return self.question.a.shape[1]
 
     @property
-    def could(self) -> float:
+    def detectable(self) -> float:
         """The difference that would have been found four times out of five."""
         return detectable_from_interval(self.contrast.low, self.contrast.high)
 
@@ -74,33 +74,32 @@ class Found(NamedTuple):
         """`+0.0123 (95% +0.0010 to +0.0236; 943 people; adjusted p 0.0312)`"""
         c = self.contrast
         p = f"adjusted p {p_text(self.adjusted)}" if c.seeds_counted else ONE_RUN
-        return f"{c.difference:+.4f} (95% {c.low:+.4f} to {c.high:+.4f}; {self.people:,} people; {p})"
+        return f"{c.difference:+.4f} (95% {c.low:+.4f} to {c.high:+.4f}; {self.users:,} people; {p})"
 
     @property
-    def missed(self) -> str:
-        """Why it is not known."""
+    def why_unknown(self) -> str:
         if self.behind:
             return "behind as it is, but it still got better when the time was up"
-        return f"a difference of {self.could:.4f} would have been found four times out of five"
+        return f"a difference of {self.detectable:.4f} would have been found four times out of five"
 
 
-def judged(questions: Mapping[str, Question]) -> dict[str, Found]:
-    """All of them together. One that is asked of fewer than two people, or of one training, is not known."""
-    found = {key: one.contrast for key, one in questions.items()}
-    counted = [key for key, one in found.items() if one.seeds_counted]
-    adjusted = (
-        dict(zip(counted, adjust_by_holm(np.array([found[key].p for key in counted])).tolist(), strict=True)) if counted else {}
-    )
-    return {key: Found(questions[key], found[key], adjusted.get(key, math.nan)) for key in questions}
+def answer_together(questions: Mapping[str, Question]) -> dict[str, Finding]:
+    """All of them together. One that is asked of fewer than two users, or of one training, is not known."""
+    contrasts = {key: question.contrast for key, question in questions.items()}
+    counted = [key for key, contrast in contrasts.items() if contrast.seeds_counted]
+    adjusted = dict[str, float]()
+    if counted:
+        adjusted = dict(zip(counted, adjust_by_holm(np.array([contrasts[key].p for key in counted])).tolist(), strict=True))
+    return {key: Finding(questions[key], contrasts[key], adjusted.get(key, math.nan)) for key in questions}
 
 
-def onwards(questions: Sequence[Question], first: Found, together: int) -> list[Found]:
+def answer_in_turn(questions: Sequence[Question], first: Finding, together: int) -> list[Finding]:
     """Questions that are asked one after the other, each only where the one before it was answered yes, `first` before all: they
     cost the others nothing. Each p is multiplied by how many were asked `together` with the first (Westfall and Krishen 2001)."""
-    chain, before = [], first
-    for one in questions:
-        found = one.contrast
-        p = min(1.0, max(found.p * together, before.adjusted)) if before.answer == "yes" else 1.0
-        before = Found(one, found, p if found.seeds_counted else math.nan)
-        chain.append(before)
-    return chain
+    findings, before = [], first
+    for question in questions:
+        contrast = question.contrast
+        p = min(1.0, max(contrast.p * together, before.adjusted)) if before.answer == "yes" else 1.0
+        before = Finding(question, contrast, p if contrast.seeds_counted else math.nan)
+        findings.append(before)
+    return findings
