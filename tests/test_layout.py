@@ -52,6 +52,8 @@ OWNERS = {
     "pydantic": r"serving/app\.py",
     "onnxruntime": r"exported\.py",
     "onnxscript": r"exported\.py",
+    "jinja2": r"study/page\.py",
+    "plotly": r"study/page\.py",
     "typer": r"commands/\w+\.py",
     "uvicorn": r"commands/serve\.py",
 }
