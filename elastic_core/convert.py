@@ -64,7 +64,7 @@ REMOVED: dict[str, Any] = {
 
 def convert_settings(plain: dict[str, Any]) -> RunConfig:
     """The configuration that an older one means. Raises InputError for a setting that nothing here corresponds to."""
-    kept: dict[str, Any] = {}
+    sections: dict[str, Any] = {}
     for part in PARTS:
         section = plain.get(part)
         if not isinstance(section, dict):
@@ -73,24 +73,24 @@ def convert_settings(plain: dict[str, Any]) -> RunConfig:
             section = {**section, "name": "elastic-votes"}  # a model of its own now
         if part == "data" and section.get("source") not in source_names():
             section = {"baskets": "no", **section}  # no older version knew of baskets
-        kept[part] = _without_removed(section, part, known_settings(part, section))
-    return RunConfig.from_dict(kept)
+        sections[part] = _without_removed(section, part, known_settings(part, section))
+    return RunConfig.from_dict(sections)
 
 
 def _without_removed(section: dict[str, Any], path: str, known: dict[str, Any]) -> dict[str, Any]:
     """A section without the settings that are none any more; `known` are the names that it may have today."""
-    kept = {}
+    settings = {}
     for name, value in section.items():
         place = f"{path}.{name}"
         name = RENAMED_SETTINGS.get(place, name)
         if isinstance(value, dict) and isinstance(known.get(name), dict) and name != "columns":
-            kept[name] = _without_removed(value, place, known[name])
+            settings[name] = _without_removed(value, place, known[name])
         elif name in known:
-            kept[name] = value
+            settings[name] = value
         elif place not in REMOVED or REMOVED[place] != value:
             setting = f"{place}={value_text(value)}"
             raise InputError(f"this version has no setting {setting}; open the run with the version that made it")
-    return kept
+    return settings
 
 
 def convert_key(key: str) -> str:

@@ -26,8 +26,8 @@ def out_of_memory(error: BaseException) -> bool:
     """Did an allocator refuse? Python and NumPy raise MemoryError, torch a RuntimeError, of a class of its own for GPUs alone."""
     if not isinstance(error, RuntimeError):
         return isinstance(error, MemoryError)
-    said = str(error)
-    return type(error).__name__ == "OutOfMemoryError" or said == ONEDNN or any(words in said for words in REFUSALS)
+    message = str(error)
+    return type(error).__name__ == "OutOfMemoryError" or message == ONEDNN or any(words in message for words in REFUSALS)
 
 
 def unless_memory(error: BaseException) -> None:

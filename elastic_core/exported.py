@@ -36,14 +36,14 @@ class Scores(nn.Module):
 
     def forward(self, items: Tensor) -> Tensor:
         batch, scorer = Batch(items, items), self.model.scorer()
-        met = None if scorer.repeat_bias is None else SeenItems(items, torch.arange(items.shape[0], device=items.device))
-        return scorer(self.model.last_state(batch), met)
+        seen_items = None if scorer.repeat_bias is None else SeenItems(items, torch.arange(items.shape[0], device=items.device))
+        return scorer(self.model.last_state(batch), seen_items)
 
 
 class ExportedProgram(NamedTuple):
     program: torch.export.ExportedProgram
     differs: float  # the largest difference of a score between it and the model
-    people: bool  # whether it takes any number of people at a time; else one
+    any_batch_size: bool  # whether it takes any number of people at a time; else one
 
 
 def export_program(model: Recommender) -> ExportedProgram:
@@ -54,33 +54,35 @@ def export_program(model: Recommender) -> ExportedProgram:
     if not model.trained:
         raise InputError(f"{model.config.name} has no weights to export; it is fitted to its data")
     scores = Scores(model.eval().requires_grad_(False)).eval()
-    fault: Exception | None = None
-    for people in (4, 1):
-        shapes = ({0: torch.export.Dim.AUTO if people > 1 else None},)
+    last_error: Exception | None = None
+    for n_users in (4, 1):
+        shapes = ({0: torch.export.Dim.AUTO if n_users > 1 else None},)
         try:
             with torch.no_grad():
-                program = torch.export.export(scores, (_random_histories(model, people),), dynamic_shapes=shapes, strict=False)
-            return ExportedProgram(program, _largest_difference(scores, program.module(), people > 1), people > 1)
+                program = torch.export.export(scores, (_random_histories(model, n_users),), dynamic_shapes=shapes, strict=False)
+            return ExportedProgram(program, _largest_difference(scores, program.module(), n_users > 1), n_users > 1)
         except InputError:
             raise
         except Exception as error:  # whatever a tracer meets in an operator
             unless_memory(error)
-            fault = error
-    raise InputError(f"torch cannot export {model.config.name}: {files.printable_text(str(fault).strip().splitlines()[0], 150)}")
+            last_error = error
+    raise InputError(
+        f"torch cannot export {model.config.name}: {files.printable_text(str(last_error).strip().splitlines()[0], 150)}"
+    )
 
 
-def save_program(found: ExportedProgram, catalog: Catalog, path: Path) -> None:
+def save_program(exported: ExportedProgram, catalog: Catalog, path: Path) -> None:
     """Write the program and what its ids mean, whole or not at all."""
-    told = {IDS: "\n".join(map(str, catalog.ids[1:]))}
-    files.write_whole(path, lambda beside: _write_program(found.program, beside, told))
+    extra_files = {IDS: "\n".join(map(str, catalog.ids[1:]))}
+    files.write_whole(path, lambda beside: _write_program(exported.program, beside, extra_files))
 
 
-def _write_program(program: torch.export.ExportedProgram, path: Path, told: dict[str, str]) -> None:
+def _write_program(program: torch.export.ExportedProgram, path: Path, extra_files: dict[str, str]) -> None:
     with path.open("wb") as file:
-        torch.export.save(program, file, extra_files=told)
+        torch.export.save(program, file, extra_files=extra_files)
 
 
-def save_onnx(found: ExportedProgram, model: Recommender, catalog: Catalog, path: Path) -> float:
+def save_onnx(exported: ExportedProgram, model: Recommender, catalog: Catalog, path: Path) -> float:
     """Write the program as ONNX, whole or not at all, and return the largest difference of a score in ONNX Runtime.
 
     Raises InputError where the packages are missing, for an operator that ONNX has not, and where a score differs by more than
@@ -95,7 +97,7 @@ def save_onnx(found: ExportedProgram, model: Recommender, catalog: Catalog, path
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses torchvision, which no model here uses
         with warnings.catch_warnings(action="ignore"):
             program = torch.onnx.export(
-                found.program, dynamo=True, verbose=False, input_names=[IDS], output_names=["scores"], optimize=True
+                exported.program, dynamo=True, verbose=False, input_names=[IDS], output_names=["scores"], optimize=True
             )
     except torch.onnx.errors.OnnxExporterError as error:
         raise InputError(f"ONNX has not all that {model.config.name} needs; a .pt2 has it") from error
@@ -107,16 +109,16 @@ def save_onnx(found: ExportedProgram, model: Recommender, catalog: Catalog, path
     def run(items: Tensor) -> Tensor:
         return torch.from_numpy(session.run(None, {IDS: items.numpy()})[0])
 
-    differs = _largest_difference(Scores(model).eval(), run, found.people)
+    differs = _largest_difference(Scores(model).eval(), run, exported.any_batch_size)
     files.write_whole(path, lambda beside: beside.write_bytes(content))
     return differs
 
 
-def _random_histories(model: Recommender, people: int, seed: int = 0) -> Tensor:
-    """Random histories `[people, length]`, of one event up to all."""
+def _random_histories(model: Recommender, n_users: int, seed: int = 0) -> Tensor:
+    """Random histories `[n_users, length]`, of one event up to all."""
     generator = torch.Generator().manual_seed(seed)
-    items = torch.randint(1, model.n_items + 1, (people, model.length), generator=generator)
-    for row, events in zip(items, torch.linspace(model.length, 1, people).int().tolist(), strict=True):
+    items = torch.randint(1, model.n_items + 1, (n_users, model.length), generator=generator)
+    for row, events in zip(items, torch.linspace(model.length, 1, n_users).int().tolist(), strict=True):
         row[: model.length - events] = 0
     return items
 

@@ -16,7 +16,7 @@ from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 
 Settings = TypeVar("Settings", ModelConfig, ObjectiveConfig)
-Given = dict[str, Any]  # of a section, by name
+Section = dict[str, Any]  # of a section, by name
 
 # The grid every other model is tuned on (results/grid.py): how SASRec learns best, and how ELASTIC does.
 PLAIN = ("train.batch=64", "train.patience=15")
@@ -30,8 +30,8 @@ CHOSEN = dict.fromkeys("clustered din fpmc gru4rec hstu linformer lrurec reforme
 # What is tuned beside the registered models: name → the model, what is changed.
 ALSO_TUNED: dict[str, tuple[str, tuple[str, ...]]] = {"elastic-slots-memory-none": ("elastic-slots", ("model.memory=none",))}
 ALSO_CHOSEN = dict.fromkeys(ALSO_TUNED, "averaged-0.3")
-OF_OUR_OWN: dict[str, Given] = {"elastic-slots": {"retrieval": "random"}}  # settings of the objective
-SAMPLED: Given = {"loss": "sampled", "negatives": 512}
+OF_OUR_OWN: dict[str, Section] = {"elastic-slots": {"retrieval": "random"}}  # settings of the objective
+SAMPLED: Section = {"loss": "sampled", "negatives": 512}
 RATES = {"elastic-slots": 2e-3}
 
 
@@ -78,8 +78,8 @@ def ml_100k(model: str) -> RunConfig:
     """MovieLens-100K: 943 people, 1,349 films. Each model as it did best on validation (checkpoints/LOG.md)."""
     if models.model_class(model).objective and model not in ("sasrec", "elastic", "elastic-slots"):
         return grid_point(model, CHOSEN.get(model, next(iter(GRID))))
-    shape: Given = {"length": 200, "dropout": 0.3, "conv_width": 16}
-    train: Given = {"epochs": 200, "patience": 10, "batch": 32, "ema_decay": 0.99, "optimizer": "adamw", "weight_decay": 0.5}
+    shape: Section = {"length": 200, "dropout": 0.3, "conv_width": 16}
+    train: Section = {"epochs": 200, "patience": 10, "batch": 32, "ema_decay": 0.99, "optimizer": "adamw", "weight_decay": 0.5}
     if model == "sasrec":
         shape, train = {"length": 200, "dropout": 0.2}, {"epochs": 200, "patience": 15, "batch": 64}
     return _make_config(model, DataConfig(source="ml-100k"), shape, {"span": 50}, train)
@@ -94,7 +94,7 @@ def grid_point(model: str, point: str) -> RunConfig:
     model, changes = ALSO_TUNED.get(model, (model, ()))
     if not models.model_class(model).objective:
         raise InputError(f"{model} learns nothing by gradient, so there is nothing to tune")
-    plain: Given = {"epochs": 200, "learning_rate": 1e-3}
+    plain: Section = {"epochs": 200, "learning_rate": 1e-3}
     return _make_config(model, DataConfig(source="ml-100k"), {"length": 200}, {"span": 50}, plain).override(
         *GRID[point], *changes
     )
@@ -128,15 +128,15 @@ def ml_1m_converged(model: str) -> RunConfig:
 def video_games(model: str) -> RunConfig:
     """Amazon Video Games: 24,303 people, 10,672 games, half of the people with at most 7. The same settings for every model."""
     shape, taught = {"length": 50, "dropout": 0.5, **_local_convolution(model)}, {"span": 25, **SAMPLED}
-    train: Given = {"epochs": 200, "patience": 10, "batch": 128, "ema_decay": 0.99}
+    train: Section = {"epochs": 200, "patience": 10, "batch": 128, "ema_decay": 0.99}
     return _make_config(model, DataConfig(source="amazon-video-games"), shape, taught, train)
 
 
 def groceries(model: str) -> RunConfig:
     """A year of groceries in 20 minutes of one core: 2,404 households, 1,323 products. The same settings for every model: seen
     products stay among the candidates, and a learned number says so, since households buy most things again."""
-    shape: Given = {"length": 200, "dropout": 0.2, "repeat_bias": True, **_local_convolution(model)}
-    train: Given = {"epochs": 100, "minutes": 20.0, "clock": "processor", "patience": 10, "batch": 64, "ema_decay": 0.99}
+    shape: Section = {"length": 200, "dropout": 0.2, "repeat_bias": True, **_local_convolution(model)}
+    train: Section = {"epochs": 100, "minutes": 20.0, "clock": "processor", "patience": 10, "batch": 64, "ema_decay": 0.99}
     return _make_config(
         model, DataConfig(source="groceries"), shape, {"span": 100, **SAMPLED}, {**train, "valid_protocol": "full-seen"}
     )  # fmt: skip
@@ -179,14 +179,14 @@ def usual_length(dataset: Dataset) -> int:
 
 
 def study_recipe(
-    label: str, data: DataConfig, length: int, items: int, people: int, valid_protocol: Any, more: Given | None = None
+    label: str, data: DataConfig, length: int, items: int, n_users: int, valid_protocol: Any, more: Section | None = None
 ) -> RunConfig:
     """One of `STUDIED`, or any model, on data of which so much is known; `length` events are read. The same settings for all,
     tuned for none, and `more` of the model."""
     model, settings, _ = STUDIED.get(label, (label, _local_convolution(label), ""))
-    loss: Given = {"loss": "full"} if items <= FULL else SAMPLED
-    batch = 64 if people >= 500 else 16
-    shape: Given = {"length": length, "dropout": 0.2, "n_subkeys": 16, "k": 8, **settings, **(more or {})}
+    loss: Section = {"loss": "full"} if items <= FULL else SAMPLED
+    batch = 64 if n_users >= 500 else 16
+    shape: Section = {"length": length, "dropout": 0.2, "n_subkeys": 16, "k": 8, **settings, **(more or {})}
     return _make_config(
         model, data, shape, {"span": max(length // 2, 1), **loss},
         {
@@ -202,9 +202,9 @@ FULL = 5_000  # items, up to which the exact softmax is worth its time
 JUDGED = 2_000  # people whose validation chooses the epoch
 
 
-def _make_config(model: str, data: DataConfig, shape: Given, taught: Given, train: Given) -> RunConfig:
+def _make_config(model: str, data: DataConfig, shape: Section, taught: Section, train: Section) -> RunConfig:
     """A configuration with two layers, 64 wide, and with what a model of ours sets of its own."""
-    rate: Given = {"learning_rate": RATES.get(model, 1e-3)}
+    rate: Section = {"learning_rate": RATES.get(model, 1e-3)}
     return RunConfig(
         data=data,
         model=model_settings(model, width=64, layers=2, **shape),

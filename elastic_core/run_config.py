@@ -150,9 +150,13 @@ class RunConfig(FitConfig):
 
     def differences(self, other: "RunConfig") -> list[tuple[str, Any, Any]]:
         """The settings that differ: path, value here (None where there is none), value there."""
-        mine, theirs = (dict(_iterate_settings(config.to_dict())) for config in (self, other))
-        paths = dict.fromkeys([*mine, *theirs])
-        return [(path, mine.get(path), theirs.get(path)) for path in paths if mine.get(path) != theirs.get(path)]
+        own_settings, other_settings = (dict(_iterate_settings(config.to_dict())) for config in (self, other))
+        paths = dict.fromkeys([*own_settings, *other_settings])
+        return [
+            (path, own_settings.get(path), other_settings.get(path))
+            for path in paths
+            if own_settings.get(path) != other_settings.get(path)
+        ]
 
     def replace_values(self, values: dict[str, Any]) -> Self:
         """The same with values instead of text. Raises InputError naming a key that does not exist."""
@@ -213,8 +217,8 @@ def _rename_family(family: type[ConfigFamily], plain: dict[str, Any]) -> dict[st
     """Settings under a new name: the new class's own, and those it shares with the old one, where it knows their value."""
     kind = family.known.find_class(plain["name"])
     hints, own = _type_hints(kind), {f.name for f in dataclasses.fields(kind)}
-    kept = {key: value for key, value in plain.items() if key in own and _fits_hint(value, hints[key])}
-    return {"name": plain["name"], **dataclasses.asdict(kind(**kept))}
+    shared_settings = {key: value for key, value in plain.items() if key in own and _fits_hint(value, hints[key])}
+    return {"name": plain["name"], **dataclasses.asdict(kind(**shared_settings))}
 
 
 def _check_keys(allowed: set[str], plain: dict[str, Any], where: str) -> None:

@@ -37,8 +37,8 @@ def strip_controls(text: str) -> str:
 
 def parse_number(text: object) -> int | None:
     """What an address says where a whole number from 0 belongs; None for anything else, and for more than 18 digits."""
-    said = str(text)
-    return int(said) if said.isdecimal() and len(said) <= 18 else None
+    digits = str(text)
+    return int(digits) if digits.isdecimal() and len(digits) <= 18 else None
 
 
 def true_minus(text: str) -> str:

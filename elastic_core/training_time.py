@@ -87,11 +87,11 @@ def _probe_training(config: RunConfig, dataset: Dataset) -> Estimate:
         models.check_data(model, dataset)
         objective = objectives.build(config.objective, dataset, length)
         budget.check_budget(config, model, objective, dataset, torch.device("cpu"))
-        found, (steps, _) = budget.estimate_memory(config, model, objective, dataset), objective.epoch_size(train.batch)
+        cost, (steps, _) = budget.estimate_memory(config, model, objective, dataset), objective.epoch_size(train.batch)
         size = -(-len(objective.epoch_rows(np.random.default_rng(0)).users) // steps)
-        rows = min(size, (ROOM - found.weights) * size // (found.step + found.held))
+        rows = min(size, (ROOM - cost.weights) * size // (cost.step + cost.held))
         if rows < min(ROWS, size):
-            return Estimate(count, found.total / 1e6 + PROCESS_MB, nan, steps, nan, nan, train.minutes * 60, train.epochs)
+            return Estimate(count, cost.total / 1e6 + PROCESS_MB, nan, steps, nan, nan, train.minutes * 60, train.epochs)
         model = models.build(config.model, dataset.catalog)
         learner = Optimization(model, objective, train, torch.device("cpu"))
         step, memory = _time_step(learner, next(objective.epoch_batches(0, train.seed, min(rows, train.batch))), size)
@@ -108,24 +108,24 @@ def _time_step(learner: Optimization, batch: Batch, size: int) -> tuple[float, f
     learner.model.train()
 
     def step(rows: int) -> tuple[float, float]:
-        part, kept = batch.select_rows(slice(rows)), _SavedTensors()
+        part, saved_tensors = batch.select_rows(slice(rows)), _SavedTensors()
         if part.targets is not None and not (part.targets > 0).any():
             raise InputError("the data has too few events to learn from")
         began = time.perf_counter()
-        with torch.autograd.graph.saved_tensors_hooks(kept.pack, lambda saved: saved):
+        with torch.autograd.graph.saved_tensors_hooks(saved_tensors.pack, lambda saved: saved):
             learner.step(part)
-        return time.perf_counter() - began, kept.megabytes
+        return time.perf_counter() - began, saved_tensors.megabytes
 
     most = len(batch.items)
     few = min(ROWS, most)
     step(few)  # the first step of a process pays for things that later ones do not
     first, _ = step(few)
     rows = max(few, min(most, int(few * STEP_SECONDS / first)))
-    times, kept = list[float](), 0.0
+    times, megabytes = list[float](), 0.0
     while not times or (sum(times) + times[-1] < TIMED and len(times) < 5):
-        seconds, kept = step(rows)
+        seconds, megabytes = step(rows)
         times.append(seconds)
-    return float(np.median(times)) * size / rows, kept * size / rows
+    return float(np.median(times)) * size / rows, megabytes * size / rows
 
 
 def _time_ranking(model: models.Recommender, dataset: Dataset, rows: int) -> float:

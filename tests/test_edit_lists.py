@@ -26,7 +26,7 @@ from elastic_core.services.edits import (
     toggle_event,
     toggle_expert,
 )
-from elastic_core.services.person.edited_history import ADDED, KEPT, REMOVED, edit_items, edit_user, event_rows
+from elastic_core.services.person.edited_history import ADDED_EVENT, KEPT_EVENT, REMOVED_EVENT, edit_items, edit_user, event_rows
 from elastic_core.services.person.recommend import user_history
 
 N_EVENTS, N_ITEMS, N_EXPERTS = 9, 12, 6
@@ -164,10 +164,10 @@ def test_the_rows_of_a_history_show_every_state(small_world: Dataset) -> None:
     whole = user_history(small_world, 2).items
     n = len(whole)
     rows = event_rows(small_world, edit_items(small_world, 2, ()), last=4)
-    assert rows["item"].tolist() == whole[-4:].tolist() and set(rows["state"]) == {KEPT} and rows["number"].iloc[-1] == n
+    assert rows["item"].tolist() == whole[-4:].tolist() and set(rows["state"]) == {KEPT_EVENT} and rows["number"].iloc[-1] == n
     rows = event_rows(small_world, edit_items(small_world, 2, [Remove(n - 6, n - 5), Add((5,))]), last=4)
     assert rows["number"].tolist() == list(range(n - 6, n + 2)), "as far back as the edits"
-    assert rows["state"].tolist() == [REMOVED] * 2 + [KEPT] * 5 + [ADDED] and rows["item"].iloc[-1] == 5
+    assert rows["state"].tolist() == [REMOVED_EVENT] * 2 + [KEPT_EVENT] * 5 + [ADDED_EVENT] and rows["item"].iloc[-1] == 5
     assert rows["index"].tolist() == [-1, -1, *range(n - 7, n - 1)]
     assert len(event_rows(small_world, edit_items(small_world, 2, [Remove(1, 1)]), last=4, most=n - 1)) == 4
     own = event_rows(small_world, edit_items(small_world, 2, [Add((5, 6)), Remove(1, n)]), last=4)

@@ -97,7 +97,7 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
     model, dataset, found = world
     weights = {name: value.clone() for name, value in model.state_dict().items()}
     people = removed(world, busy)
-    assert people.index.tolist() == [u for u in range(found.people) if busy in found.traffic.experts[u]]
+    assert people.index.tolist() == [u for u in range(found.n_users) if busy in found.traffic.experts[u]]
     for user, row in people.head(25).iterrows():
         rest = torch.tensor([r for r, e in enumerate(found.traffic.experts[user]) if e != busy])
         before, old = alone(model, dataset, user, lambda f: f)
@@ -277,7 +277,7 @@ def test_margins_spread_and_bands_against_sorted_scores(world: World, busy: int)
     k = found.traffic.experts.shape[1]
     assert np.allclose(found.spread(), every.std(0), atol=1e-5)
     ordered, margins, people = -np.sort(-every, axis=1), found.margins(busy), expert_people.rank_users(found, busy)
-    for user in range(found.people):
+    for user in range(found.n_users):
         own, retrieved = every[user, busy], busy in found.traffic.experts[user]
         assert margins[user] == pytest.approx(own - ordered[user, k if retrieved else k - 1], abs=1e-5)
         assert (margins[user] >= 0) == retrieved
@@ -371,7 +371,9 @@ def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
     dead = killed(found, busy)
     assert dead.status()[busy] == "dead" and overview.label_expert(dead, busy).text == "no label"  # type: ignore[union-attr]
     low, high = found.band
-    drawn = compare_with_random_router(select_traffic(found.traffic, np.ones(found.people, dtype=bool), "people"), draws=400).each
+    drawn = compare_with_random_router(
+        select_traffic(found.traffic, np.ones(found.n_users, dtype=bool), "people"), draws=400
+    ).each
     assert (low, high) == pytest.approx(drawn, abs=1)  # the same band as on the page about traffic, there by simulation
     for load, status in zip(found.traffic.load, found.status(), strict=True):
         assert status == ("dead" if load == 0 else "hot" if load > high else "cold" if load < low else "usual")
@@ -379,7 +381,7 @@ def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
     assert table["expert"].tolist() == list(range(found.size)) and table["traffic"].sum() == pytest.approx(1)
     assert dataset.truth is not None and found.interest_counts is not None
     assert (
-        found.interest_counts.to_numpy().sum() <= found.people * 200
+        found.interest_counts.to_numpy().sum() <= found.n_users * 200
         and ((table["purity"] >= 1 / 4) | (table["events"] == 0)).all()
     )
     labelled, by_chance = found.by_chance()
@@ -391,13 +393,13 @@ def test_status_table_and_recovered_interests(world: World, busy: int) -> None:
 def test_hot_experts_of_a_person(world: World) -> None:
     _, _, found = world
     retrieved = found.traffic
-    for user in range(0, found.people, 4):
+    for user in range(0, found.n_users, 4):
         frame = overview.hot_experts(retrieved, user)
         assert frame["expert"].tolist() == retrieved.experts[user].tolist()
         for row in frame.itertuples():
-            gates = [float(retrieved.gates[u][retrieved.experts[u] == row.expert].sum()) for u in range(found.people)]
+            gates = [float(retrieved.gates[u][retrieved.experts[u] == row.expert].sum()) for u in range(found.n_users)]
             assert row.times == pytest.approx(row.gate / np.mean(gates), rel=1e-4)
-            assert row.load_rank == (retrieved.load > row.load).sum() + 1 and row.share == row.load / found.people
+            assert row.load_rank == (retrieved.load > row.load).sum() + 1 and row.share == row.load / found.n_users
             assert row.kind == found.status()[row.expert]
 
 

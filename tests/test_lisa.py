@@ -188,7 +188,7 @@ def test_a_stream_equals_one_pass_over_everything(form: str) -> None:
     expected = model(reading(torch.cat([history, later], 1))).states[:, 9:]
     torch.testing.assert_close(torch.stack(found, 1), expected, atol=1e-4, rtol=1e-4)
     assert stream.count_numbers() == 1 + 2 * 3 * model.config.codewords
-    assert stream.left == math.inf
+    assert stream.events_left == math.inf
 
 
 # --- codes ------------------------------------------------------------------------------------------------------------

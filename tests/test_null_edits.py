@@ -49,7 +49,7 @@ def slow(model: Recommender, data: Dataset, before: EditedHistory, after: Edited
     change = compare_lists(*lists)
     known = change.table[change.table["was"] > 0]
     furthest = int((known["was"] - known["rank"]).abs().max())
-    return int(change.truth_before or 0) - int(change.truth_after or 0), furthest, len(change.gone)
+    return int(change.truth_before or 0) - int(change.truth_after or 0), furthest, len(change.lost_rows)
 
 
 @pytest.mark.parametrize("config", [ELASTIC, SLOTS, PEER], ids=["elastic", "slots", "sasrec"])
@@ -80,7 +80,7 @@ def test_the_last_edit_is_judged_from_where_it_was_made(small_world: Dataset) ->
     assert null is not None
     assert null.table["done"].tolist() == [f"without expert {e}" for e in base.active_experts]
     end = predict_user(model, small_world, 5, [first, Silence(strongest)])
-    assert null.table["replaced"].iloc[0] == len(compare_lists(base.recommendation, end.recommendation).gone)
+    assert null.table["replaced"].iloc[0] == len(compare_lists(base.recommendation, end.recommendation).lost_rows)
 
 
 def test_counts_and_ranges_are_of_the_others() -> None:
@@ -104,7 +104,7 @@ def test_an_edit_is_done_elsewhere_once_each(small_world: Dataset, edit: Edit) -
     assert null is not None and 1 <= null.n <= MOST
     others = {Remove: 12 - getattr(edit, "last", 0) + getattr(edit, "first", 0) - 1, Add: null.n}
     assert null.n == others.get(type(edit), len(before.experts) - 1)
-    assert null.table["replaced"].iloc[0] == len(compare_lists(before.recommendation, after.recommendation).gone)
+    assert null.table["replaced"].iloc[0] == len(compare_lists(before.recommendation, after.recommendation).lost_rows)
     truth = (before.recommendation.truth_rank or 0) - (after.recommendation.truth_rank or 0)
     assert abs(null.table["places"].iloc[0] - truth) <= 1
 

@@ -16,7 +16,7 @@ from elastic_core.results import baselines
 from elastic_core.results.baselines import BaselineComparison, BaselineRow
 from elastic_core.runs import EVENTS, Run
 from elastic_core.runs.ranks import evaluate
-from elastic_core.services.person.inspect import Words
+from elastic_core.services.person.inspect import ItemWords
 from elastic_core.services.train import outcome, run_table
 
 
@@ -132,7 +132,7 @@ def test_the_gap_between_seeds_is_that_of_the_shipped_runs() -> None:
     ],
 )
 def test_the_interval_of_those_who_are_hit_stays_between_none_and_all(hit: int, said: str) -> None:
-    words = Words("item", "items", "chose", "chosen", "an item")
+    words = ItemWords("item", "items", "chose", "chosen", "an item")
     line = run_table.hit_line({"users": 60, "protocols": {"full": {"HR@10": hit / 60}}}, words)
     assert line is not None and said in line, "by hand, Wilson (1927)"
     assert run_table.hit_line({"protocols": {"full": {"HR@10": 0.5}}}, words) is not None, "a log that counted nobody"

@@ -81,14 +81,14 @@ def test_no_edit_moves_nothing(data: Dataset, model: Recommender) -> None:
     change = compare_lists(here, here)
     assert change.counts == {"new": 0, "up": 0, "down": 0, "same": 10}
     assert change.summary("films").startswith("The list did not move")
-    assert change.gone.empty and change.truth_before == change.truth_after
+    assert change.lost_rows.empty and change.truth_before == change.truth_after
 
 
 def test_moves_add_up(data: Dataset, model: Recommender) -> None:
     start, last = predict_user(model, data, 2), int(data.readable_lengths()[2])
     here = predict_user(model, data, 2, [Remove(last, last), Remove(last - 1, last - 1)])
     change = compare_lists(start.recommendation, here.recommendation)
-    assert sum(change.counts.values()) == 10 and change.counts["new"] == len(change.gone)
+    assert sum(change.counts.values()) == 10 and change.counts["new"] == len(change.lost_rows)
     for row in change.table.to_dict("records"):
         assert row["was"] == start.recommendation.ranks[row["item"]]
         assert {"up": row["rank"] < row["was"], "down": row["rank"] > row["was"]}.get(row["change"], True)

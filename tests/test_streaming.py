@@ -101,7 +101,7 @@ def test_a_thousand_events_are_one_pass_over_them(name: str, events: int) -> Non
     found = [stream.refresh(window[:, :16]), *(stream.step(window[:, 16 + i]) for i in range(events))]
     expected = model(Batch(window, window, padded=False)).states[:, 15:]
     torch.testing.assert_close(torch.stack(found, 1), expected, atol=2e-4, rtol=1e-3)
-    assert stream.left == (0 if name == "elastic" else math.inf)
+    assert stream.events_left == (0 if name == "elastic" else math.inf)
 
 
 @every
@@ -149,7 +149,7 @@ def test_people_come_and_go_and_nobody_notices(name: str) -> None:
     copied.step(later[:2, 0])
     copied.step(later[:2, 0])
     go_on(1)  # a copy is its own
-    assert together.left == (12 - max(met) if together.limited else math.inf)
+    assert together.events_left == (12 - max(met) if together.limited else math.inf)
     before = together.copy_users([0, 1, 2, 3, 4])
     together.put_users([4, 0], before.copy_users([4, 0]))
     go_on(1)
@@ -187,11 +187,11 @@ def test_the_state_keeps_its_size_and_the_window_its_limit() -> None:
     assert size == state + interests + maps + 1
     for _ in range(10):
         stream.step(torch.tensor([3, 4]))
-    assert stream.count_numbers() == size and stream.left == 0
+    assert stream.count_numbers() == size and stream.events_left == 0
     with pytest.raises(InputError, match="room"):
         stream.step(torch.tensor([3, 4]))
     stream.refresh(padded([14, 14], 14, seed=2))
-    assert stream.left == 10
+    assert stream.events_left == 10
 
 
 @every
@@ -222,7 +222,7 @@ def test_everything_that_is_kept_of_a_person_is_counted(name: str) -> None:
 def test_refreshing_reads_the_last_events_that_fit_and_keeps_float32(name: str) -> None:
     stream, long = open_stream(made(name), room=4), padded([40], 40, seed=3)
     torch.testing.assert_close(stream.refresh(long), stream.refresh(long[:, 40 - stream.reads :]), atol=0, rtol=0)
-    assert (stream.left == math.inf) == (name in ENDLESS)
+    assert (stream.events_left == math.inf) == (name in ENDLESS)
     with torch.autocast("cpu", torch.bfloat16):
         stream.refresh(long)
         stream.step(long[:, 0])

@@ -69,6 +69,6 @@ def take_steps(stream: Stream, items: Tensor, repeats: int) -> None:
     """Take so many events. Where they run out of room, the window is taken as if it had just been read: every step then costs
     what one after `length` to `length + ROOM` events does."""
     for _ in range(repeats):
-        if not stream.left:
+        if not stream.events_left:
             stream.restore_state(stream.stored_state(), torch.zeros_like(stream.used))
         stream.step(items)

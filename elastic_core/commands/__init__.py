@@ -14,14 +14,14 @@ from elastic_core.errors import NO_MEMORY, InputError, out_of_memory
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
-    given = list(sys.argv[1:] if words is None else words)
-    if given in (["--help"], ["-h"]):  # whoever asks what there is does not wait for imports
+    arguments = list(sys.argv[1:] if words is None else words)
+    if arguments in (["--help"], ["-h"]):  # whoever asks what there is does not wait for imports
         print(help_text())
         return 0
     from elastic_core.commands.application import run_words
 
     try:
-        code = run_words(given)
+        code = run_words(arguments)
         sys.stdout.flush()  # a full disk below a redirection is told here, not when Python ends
         return code
     except InputError as error:

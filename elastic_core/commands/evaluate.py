@@ -40,7 +40,7 @@ from elastic_core.results.short_histories import score_short_histories
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report, evaluate
 
-MANY = 0.05  # share of targets from which equal times may make a number
+TIED_SHARE = 0.05  # share of targets from which equal times may make a number
 REASON = "no ranks were kept when it was tested"
 
 
@@ -64,7 +64,7 @@ def run_command(
     run, loaded = find_run(run_name), None
     chosen = parse_names(protocols, PROTOCOLS, "protocol")
     chosen.sort(key=lambda protocol: protocol != run.protocol)  # first the one that fits
-    shown = parse_names(metrics, NAMES, "metric")
+    metric_names = parse_names(metrics, NAMES, "metric")
     if users < 0 or (users and split == "test"):
         raise InputError("--users takes a number of people and goes with --split valid: a test is of everybody")
     if last_events:
@@ -84,8 +84,8 @@ def run_command(
         print_note(f"From the ranks that the run keeps of its test.{again}")
     else:
         _, dataset, model = loaded = load_run(run_name, device)
-        some = draw_users(dataset, users)
-        report = evaluate(model, dataset, split, chosen, device=find_device(device), users=some)
+        users_drawn = draw_users(dataset, users)
+        report = evaluate(model, dataset, split, chosen, device=find_device(device), users=users_drawn)
         where = dataset.label
     print_note(f"{run.name} on {where} (data {report.data_hash}), {split}, {len(report.users):,} people")
     if run.keeps_seen:
@@ -94,11 +94,11 @@ def run_command(
         print_note(f"Note: {note}.")
     redrawn = under_random_ties(run, report, find_device(device), loaded)
     if not as_json:
-        print(report_table(report, shown, redrawn))
+        print(report_table(report, metric_names, redrawn))
         return
     for ranked, more in ((report, {}), (redrawn, {"ties": "random"})):
         for row in ranked.metric_rows() if ranked else ():
-            if row["metric"] in shown:
+            if row["metric"] in metric_names:
                 print(json.dumps({"run": run.name, **more, **row}))
 
 
@@ -121,13 +121,13 @@ def parse_lengths(typed: str) -> list[int]:
 def print_short_histories(run_name: str, split: Split, protocol: str, lengths: list[int]) -> None:
     """Print the score of every length that was asked for, and what it is over popularity."""
     run, dataset, model = load_run(run_name)
-    people = f"{dataset.histories.n_users:,} people"
-    print_note(f"{run.name} on {dataset.label}, {split}, {people}, {protocol}; after 0 events: what is popular")
+    n_users_text = f"{dataset.histories.n_users:,} people"
+    print_note(f"{run.name} on {dataset.label}, {split}, {n_users_text}, {protocol}; after 0 events: what is popular")
     print(f"{'last events':<13}{'NDCG@10':>18}{'over popularity':>27}")
-    for each in score_short_histories(model, dataset, lengths, protocol, split=split):
-        score, beyond = each.score, each.over_popularity
-        interval = f"({beyond.low:+.4f} to {beyond.high:+.4f})" if each.events else ""
-        print(f"{each.events:<13}{score.mean:>9.4f} ± {1.96 * score.error:.4f}{beyond.mean:>+10.4f} {interval}")
+    for score_row in score_short_histories(model, dataset, lengths, protocol, split=split):
+        score, over_popularity = score_row.score, score_row.over_popularity
+        interval = f"({over_popularity.low:+.4f} to {over_popularity.high:+.4f})" if score_row.events else ""
+        print(f"{score_row.events:<13}{score.mean:>9.4f} ± {1.96 * score.error:.4f}{over_popularity.mean:>+10.4f} {interval}")
 
 
 def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Loaded | None) -> Report | None:
@@ -135,14 +135,14 @@ def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Lo
     asked; it is said what it means, or why it is not to be had."""
     data, split = run.config.data, cast(Split, report.split)
     if not loaded:
-        if data.source == PLANTED or run.last_event("start").get("tied", 1) <= MANY:
+        if data.source == PLANTED or run.last_event("start").get("tied", 1) <= TIED_SHARE:
             return None
         if not is_available(data):
             print_note("Its data are not on this machine, so it is not asked what equal times do to its numbers.")
             return None
     dataset = loaded.dataset if loaded else load(data)
     share = getattr(dataset.ties, split) if dataset.ties and dataset.ties.rule != "random" else 0.0
-    if share <= MANY:
+    if share <= TIED_SHARE:
         return None
     finding = f"{share:.0%} of the targets share their time with the event before them, and the file's order decides"
     try:

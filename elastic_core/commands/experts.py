@@ -73,17 +73,17 @@ def run_command(
         print(frame_text(knobs.knob_table(turned), csv, as_json), end="")
         return
     loaded = _with_experts(run_name)
-    of = _load_population(loaded)
-    survey = overview.survey_experts(of)
+    context = _load_population(loaded)
+    survey = overview.survey_experts(context)
     if expert is not None:
         for number in (expert, swap or 0):
             survey.place(number)  # raises where there is none
-        print_expert(of, survey, expert, swap)
+        print_expert(context, survey, expert, swap)
         return
     frame = overview.expert_table(survey)
     if effects:
         print_note("Removing every expert from its people.")
-        removed = ablation.remove_each(of)
+        removed = ablation.remove_each(context)
         named = {"low": "d_ndcg_low", "high": "d_ndcg_high"}
         frame = frame.merge(removed.rename(columns=named).drop(columns="n"), on="expert", how="left")
     if sort not in frame:
@@ -116,21 +116,22 @@ def table_text(frame: DataFrame) -> str:
     return str(frame.to_string(index=False, formatters=formats, na_rep=""))
 
 
-def print_summary(loaded: Loaded, found: Survey) -> None:
-    counts, (low, high) = pd.Series(found.status()).value_counts(), found.band
+def print_summary(loaded: Loaded, survey: Survey) -> None:
+    counts, (low, high) = pd.Series(survey.status()).value_counts(), survey.band
     words = ", ".join(f"{counts.get(name, 0)} {name}" for name in (HOT, USUAL, COLD, DEAD))
-    print(f"{loaded.run.name}: {found.people:,} people, {found.size} experts: {words}")
+    print(f"{loaded.run.name}: {survey.n_users:,} people, {survey.size} experts: {words}")
     print(f"a uniformly random router gives an expert {low} to {high} people in 95% of cases")
-    if found.genres:
-        labelled, chance = found.by_chance()
+    if survey.genres:
+        labelled, chance = survey.by_chance()
         print(f"{labelled} experts have an over-represented genre; with people shuffled among experts: {chance:.1f}")
-        clusters = cluster_users(loaded.model, loaded.dataset, found.size, found.traffic.experts.shape[1])
-        instead = count_names(replace(found.of_people, experts=clusters))
+        clusters = cluster_users(loaded.model, loaded.dataset, survey.size, survey.traffic.experts.shape[1])
+        n_cluster_names = count_names(replace(survey.of_people, experts=clusters))
         print(
-            _names_text("what their people choose", found.of_people) + f", with clusters of item vectors in their place {instead}"
+            _names_text("what their people choose", survey.of_people)
+            + f", with clusters of item vectors in their place {n_cluster_names}"
         )
-        if found.of_reading is not None:
-            print(_names_text("what they hold or read", found.of_reading))
+        if survey.of_reading is not None:
+            print(_names_text("what they hold or read", survey.of_reading))
     if shares := attribution.share_agreement(loaded.model, loaded.dataset, stay=count_repeats(loaded.dataset).stay):
         print(
             f"{shares.n_users:,} people's likeliest item has an expert that owns it: in {shares.owners:.0%} it is the one whose "
@@ -148,34 +149,34 @@ def _names_text(source: str, evidence: Evidence) -> str:
     )
 
 
-def print_expert(of: EvaluationContext, found: Survey, expert: int, other: int | None) -> None:
+def print_expert(context: EvaluationContext, survey: Survey, expert: int, other: int | None) -> None:
     """Everything about one expert, as text."""
-    traffic, (row, column), label = of.traffic, found.place(expert), overview.label_expert(found, expert)
-    print(f"expert {expert}: row {row}, column {column}; {found.status()[expert]}, retrieved for {traffic.load[expert]} people")
+    traffic, (row, column), label = context.traffic, survey.place(expert), overview.label_expert(survey, expert)
+    print(f"expert {expert}: row {row}, column {column}; {survey.status()[expert]}, retrieved for {traffic.load[expert]} people")
     if label is not None:
         evidence = f"lift {label.lift:.2f} ({label.low:.2f} to {label.high:.2f}, n = {label.n})"
         print(f"label: {label.text}{' (weak)' if label.weak else ''}; {evidence}" if label.genres else "label: too few people")
-    people = expert_people.example_users(of, found, expert)
-    for person in people.to_dict("records"):
-        titles = "; ".join(of.dataset.catalog.title(item) for item in person["items"][:3])
-        words = "reads" if person["rank"] else "recent, not read"
-        print(f"  {person['group']:<9} person {person['user'] + 1:>5}  margin {person['margin']:+.3f}  {words}: {titles}")
-    _print_items(of, expert)
+    users = expert_people.example_users(context, survey, expert)
+    for user in users.to_dict("records"):
+        titles = "; ".join(context.dataset.catalog.title(item) for item in user["items"][:3])
+        reading_text = "reads" if user["rank"] else "recent, not read"
+        print(f"  {user['group']:<9} person {user['user'] + 1:>5}  margin {user['margin']:+.3f}  {reading_text}: {titles}")
+    _print_items(context, expert)
     if traffic.load[expert]:
         swapped = ablation.draw_used_expert(traffic, expert) if other is None else other
-        print(table_text(ablation.measure_effects(of, expert, swapped)))
-    every = relations.cosine_table(found, of.model, expert)
+        print(table_text(ablation.measure_effects(context, expert, swapped)))
+    every = relations.cosine_table(survey, context.model, expert)
     print("nearest by vector   ", _numbers_text(relations.nearest_experts(every, expert, 5), "cosine"))
     print("retrieved together   ", _numbers_text(relations.retrieved_together(traffic, expert, 5), "lift"))
 
 
-def _print_items(of: EvaluationContext, expert: int) -> None:
-    pushes = expert_items.measure_pushes(of, expert)
+def _print_items(context: EvaluationContext, expert: int) -> None:
+    pushes = expert_items.measure_pushes(context, expert)
     for by in ("direct", "measured"):
         for way, frame in zip(("up  ", "down"), expert_items.most_pushed(pushes.table, by, top=5), strict=True):
             print(f"{by:<8} {way}  {'; '.join(frame['title'])}")
     if np.isfinite(pushes.agreement):
-        items, control = of.model.n_items, f"{pushes.control:+.2f}, 97.5%: {pushes.control_high:+.2f}"
+        items, control = context.model.n_items, f"{pushes.control:+.2f}, 97.5%: {pushes.control_high:+.2f}"
         print(f"agreement of the two: Spearman {pushes.agreement:+.2f} over {items:,} items (other experts' direct: {control})")
 
 

@@ -34,10 +34,10 @@ def run_command(
         raise InputError(f"--out must be a file ending in .pt2 or .onnx, in a folder that is there, not {out}")
     _, catalog, model = open_items(run_name)
     program = export_program(model)
-    differs = program.differs
+    difference = program.differs
     if out.suffix == ".onnx":
-        differs = save_onnx(program, model, catalog, out)
+        difference = save_onnx(program, model, catalog, out)
     else:
         save_program(program, catalog, out)
-    many = "any number of people at a time" if program.people else "one person at a time"
-    print_note(f"{out}: the last {model.length} events of {many}; scores differ from the run's by {differs:.1g} at most")
+    batch_text = "any number of people at a time" if program.any_batch_size else "one person at a time"
+    print_note(f"{out}: the last {model.length} events of {batch_text}; scores differ from the run's by {difference:.1g} at most")

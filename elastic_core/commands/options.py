@@ -75,8 +75,15 @@ def data_settings(
     k_core: int | None = None,
 ) -> dict[str, Any]:
     """The settings of `data` that these options change."""
-    given = {"dates": dates, "titles": titles, "incomplete": incomplete, "ties": ties, "baskets": baskets, "k_core": k_core}
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value not in (None, "")}
+    option_values = {
+        "dates": dates,
+        "titles": titles,
+        "incomplete": incomplete,
+        "ties": ties,
+        "baskets": baskets,
+        "k_core": k_core,
+    }
+    settings: dict[str, Any] = {name: value for name, value in option_values.items() if value not in (None, "")}
     return settings | ({"columns": parse_columns(split_commas(columns))} if columns else {})
 
 

@@ -48,7 +48,7 @@ from elastic_core.services.person.inspect import memory_size
 from elastic_core.services.person.recommend import History, rank_items, scale_experts, user_history
 
 NOTHING_LEFT = "as nothing else is left for these people (--seen also suggests seen items)"
-SHOWN = 8
+TITLES_SHOWN = 8
 MOST_IDS = 2**28  # bytes of a file of ids
 
 
@@ -152,8 +152,8 @@ def print_list(
     edited = apply_edits(history.items, edits)
     history = history.edited(edited) if edits else history
     edit = scale_experts(edited.scales)
-    recent = [catalog.title(item) for item in history.items[-SHOWN:].tolist()]
-    print_note("after " + ", ".join(["…", *recent] if len(history.items) > SHOWN else recent))
+    recent = [catalog.title(item) for item in history.items[-TITLES_SHOWN:].tolist()]
+    print_note("after " + ", ".join(["…", *recent] if len(history.items) > TITLES_SHOWN else recent))
 
     table = rank_items(model, data, history, top, edit, keeps_seen(seen, find_run(run_name))).table
     table.insert(2, "id", [catalog.ids[item] for item in table["item"]])

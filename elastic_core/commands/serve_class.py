@@ -31,7 +31,7 @@ import elastic_core
 from elastic_core.errors import InputError
 from elastic_core.services import public
 
-HERE, MOST = "127.0.0.1", 64
+LOCALHOST, MOST = "127.0.0.1", 64
 BEGINS, SHORT = 180.0, 5.0  # seconds that a start may take; who lives shorter than the second is not started again
 CONFIG = """global
     maxconn 1000
@@ -61,7 +61,7 @@ backend processes
 
 def run_command(
     processes: Annotated[int, typer.Option(metavar="N", help="How many; by default one a core.")] = os.cpu_count() or 1,
-    address: Annotated[str, typer.Option(metavar="ADDRESS", help="To listen on; 0.0.0.0: the whole network.")] = HERE,
+    address: Annotated[str, typer.Option(metavar="ADDRESS", help="To listen on; 0.0.0.0: the whole network.")] = LOCALHOST,
     port: Annotated[int, typer.Option(metavar="PORT", help="To listen on.")] = 8501,
 ) -> None:
     """Serves until it is interrupted or told to end. Raises InputError for what keeps it from beginning or going on."""
@@ -79,15 +79,15 @@ def run_command(
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     ports = _free_ports(processes)
-    reached = "localhost" if address in (HERE, "0.0.0.0", "::") else address
+    reached = "localhost" if address in (LOCALHOST, "0.0.0.0", "::") else address
     with tempfile.TemporaryDirectory(prefix="serve-") as folder, contextlib.ExitStack() as running:
         written = Path(folder, "haproxy.cfg")
-        servers = "\n".join(f"    server p{i} {HERE}:{each} cookie p{i}" for i, each in enumerate(ports))
+        servers = "\n".join(f"    server p{i} {LOCALHOST}:{each} cookie p{i}" for i, each in enumerate(ports))
         listens = CONFIG.format(address=address, port=port, servers=servers)
         written.write_text(listens, encoding="utf-8")
         # One secret for all: a visitor whose process ended goes on with another.
         own = {**os.environ, "STREAMLIT_SERVER_COOKIE_SECRET": secrets.token_hex(32)}
-        words = [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true", "--server.address", HERE]
+        words = [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true", "--server.address", LOCALHOST]
         children = list[_Child]()
 
         def begin(words: list[str]) -> None:
@@ -96,11 +96,11 @@ def run_command(
 
         for port in ports:
             begin([*words, "--server.port", str(port)])
-        _wait_until(lambda: all(_is_healthy(HERE, port) for port in ports), children)
+        _wait_until(lambda: all(_is_healthy(LOCALHOST, port) for port in ports), children)
         begin([proxy_path, "-db", "-f", str(written)])
         _wait_until(lambda: _is_healthy(reached, port), children)
-        many = "1 process" if len(ports) == 1 else f"{len(ports)} processes"
-        print(f"{many} at http://{reached}:{port}; Ctrl+C ends it", flush=True)
+        processes_text = "1 process" if len(ports) == 1 else f"{len(ports)} processes"
+        print(f"{processes_text} at http://{reached}:{port}; Ctrl+C ends it", flush=True)
         while True:
             time.sleep(0.5)
             for child in children:
@@ -152,16 +152,16 @@ def _end_with(parent: int) -> None:
 
 def _refuse_taken(address: str, port: int) -> None:
     try:
-        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as here:
-            here.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            here.bind((address, port))
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((address, port))
     except (OSError, OverflowError) as error:
         raise InputError(f"{address}:{port} cannot be listened on ({getattr(error, 'strerror', None) or error})") from None
 
 
-def _free_ports(many: int) -> list[int]:
+def _free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server((HERE, 0))) for _ in range(many)]
+        sockets = [stack.enter_context(socket.create_server((LOCALHOST, 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]
 
 

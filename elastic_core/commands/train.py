@@ -99,19 +99,19 @@ def run_command(
         str, typer.Option(metavar="N", help="CPU threads, or auto: as the run had, OMP_NUM_THREADS, or as measured at the start.")
     ] = "auto",
 ) -> None:
-    given = [name for name, value in (("SOURCE", source), ("--recipe", recipe_name), ("--config", config_file)) if value]
-    if len(given) > 1:
-        raise InputError(f"say what to train once: {given[0]} or {given[1]}")
-    if not given and not begin_name:
+    sources = [name for name, value in (("SOURCE", source), ("--recipe", recipe_name), ("--config", config_file)) if value]
+    if len(sources) > 1:
+        raise InputError(f"say what to train once: {sources[0]} or {sources[1]}")
+    if not sources and not begin_name:
         raise InputError("say what to train: a file, a named source, --recipe, --config or --from (see: elastic train --help)")
-    if model and (config_file or not given):
+    if model and (config_file or not sources):
         raise InputError("--model goes with SOURCE or --recipe; a configuration already names its model")
     settings = data_settings(columns, dates, titles, incomplete, ties, baskets, k_core)
     try:
         with _process_group() as ranks, stop_on_signals(signal.SIGINT, signal.SIGTERM) as stop:
             begin = ranks.run_on_each(lambda: find_run(begin_name) if begin_name else None)
             later = ranks.run_on_each(
-                lambda: budget_settings(minutes if given[:1] != ["SOURCE"] else minutes or MINUTES, clock, device)
+                lambda: budget_settings(minutes if sources[:1] != ["SOURCE"] else minutes or MINUTES, clock, device)
             )
             if source:
                 own = [change for change in changes or () if change.startswith("data.")]

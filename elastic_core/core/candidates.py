@@ -79,10 +79,10 @@ class Candidates:
     def _draw_by_popularity(self, users: np.ndarray) -> CandidateList:
         """Inverse of the cumulative counts from which the target's own stretch is cut out."""
         targets = self.targets[users][:, None]
-        left = self.counts.sum() - self.counts[targets]
-        if not left.all():
+        n_others = self.counts.sum() - self.counts[targets]
+        if not n_others.all():
             raise InputError("pop100 needs at least two items that are targets")
-        event = (uniform_numbers(self.seed, 1, users, DRAWS) * left).astype(np.int64)
+        event = (uniform_numbers(self.seed, 1, users, DRAWS) * n_others).astype(np.int64)
         event += np.where(event >= self.before[targets], self.counts[targets], 0)
         drawn = np.searchsorted(self.before, event, side="right") - 1
         key = np.unique(np.arange(len(users))[:, None] * self.columns + drawn)

@@ -63,9 +63,9 @@ class _ChunkedAttention(torch.autograd.Function):
 
 def _chunk_ranges(q: Tensor) -> Iterator[tuple[slice, slice, slice]]:
     """People, rows, and the columns that these may read."""
-    many, n = q.shape[:2]
-    some = max(1, CACHE // (min(ROWS, n) * n))
-    for at in range(0, many, some):
+    batch_size, n = q.shape[:2]
+    chunk_size = max(1, CACHE // (min(ROWS, n) * n))
+    for at in range(0, batch_size, chunk_size):
         for row in reversed(range(0, n, ROWS)):
             end = min(row + ROWS, n)
-            yield slice(at, at + some), slice(row, end), slice(0, end)
+            yield slice(at, at + chunk_size), slice(row, end), slice(0, end)

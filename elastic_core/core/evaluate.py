@@ -151,10 +151,10 @@ def mean_metrics(ranks: Ranks) -> dict[str, float]:
     return {name: float(values.mean()) for name, values in expected_metrics(ranks).items()}
 
 
-def draw_users(dataset: Dataset, some: int) -> np.ndarray | None:
+def draw_users(dataset: Dataset, count: int) -> np.ndarray | None:
     """So many people by chance, always the same ones; None, which means everybody, for 0 and where there are no more."""
     everybody = dataset.users_with_target("valid")
-    return np.sort(np.random.default_rng(0).permutation(everybody)[:some]) if 0 < some < len(everybody) else None
+    return np.sort(np.random.default_rng(0).permutation(everybody)[:count]) if 0 < count < len(everybody) else None
 
 
 def score_batches(

@@ -50,14 +50,14 @@ class SASRecStream(Stream):
     def _rebind_tensors(self) -> None:
         first = self.state["first"]
         self.first = int(first.min()) if len(first) else 0
-        self.even = self._alike and (not len(first) or int(first.max()) == self.first)
+        self.is_aligned = self._alike and (not len(first) or int(first.max()) == self.first)
 
     def _read_event(self, items: Tensor) -> Tensor:
         events, start = self.model.events, self.model.length - self.room
         x = torch.add(self.next_positions(), functional.embedding(items, events.items.weight), alpha=events.scale)
         seen, rows = slice(self.first, start + self._most + 1), torch.arange(len(x), device=x.device)
         unread = None
-        if not self.even:
+        if not self.is_aligned:
             column = torch.arange(self.model.length, device=x.device)[seen]
             unread = (column < self.state["first"][:, None]) | (column > start + self.used[:, None])
             unread = unread[:, None, None]

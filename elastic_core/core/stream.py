@@ -34,7 +34,7 @@ class Stream:
     each of them, and nothing that was summed could follow. What streams exactly is one pass over one window whose end lies ahead:
     `refresh` puts a history before the last `room` columns, and every new event takes the next free one. After m events the
     states equal column length - room - 1 + m of *one* batch pass. When the room is used up, `refresh` is due. Where nothing
-    counts from an end there is no limit: `left` is infinite, and `room` is not used.
+    counts from an end there is no limit: `events_left` is infinite, and `room` is not used.
     """
 
     derived: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Stream:
         return int(self.model.length) - (self.room if self.limited else 0)
 
     @property
-    def left(self) -> float:
+    def events_left(self) -> float:
         """Events until a refresh is due: of whoever has least room."""
         return self.room - self._most if self.limited else math.inf
 
@@ -110,31 +110,31 @@ class Stream:
     def copy_users(self, rows: Sequence[int] | Tensor) -> "Stream":
         """A stream of its own with a copy of these users, in this order."""
         self._unify_form()
-        chosen, some = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device), copy.copy(self)
-        some._hold_state({name: part[chosen] for name, part in self.state.items()}, self.used[chosen])
-        return some
+        chosen, copied = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device), copy.copy(self)
+        copied._hold_state({name: part[chosen] for name, part in self.state.items()}, self.used[chosen])
+        return copied
 
     @torch.inference_mode()
-    def put_users(self, rows: Sequence[int] | Tensor, some: "Stream") -> None:
+    def put_users(self, rows: Sequence[int] | Tensor, source: "Stream") -> None:
         """Puts the users of a stream from `copy_users` back into these places."""
         self._unify_form()
-        some._unify_form()
+        source._unify_form()
         chosen = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device)
         for name, part in self.state.items():
-            part[chosen] = some.state[name]
-        self.used[chosen] = some.used
+            part[chosen] = source.state[name]
+        self.used[chosen] = source.used
         self._hold_state(self.state, self.used)
 
     @torch.inference_mode()
     def take_users(self, rows: Sequence[int]) -> "Stream":
         """As `copy_users`, and they are no longer in this one. Raises InputError for somebody named twice."""
-        some = self.copy_users(rows)
+        taken_stream = self.copy_users(rows)
         stay = torch.ones(self.n_users, dtype=torch.bool, device=self.used.device)
         stay[torch.as_tensor(rows, dtype=torch.int64)] = False
-        if some.n_users != self.n_users - int(stay.sum()):
+        if taken_stream.n_users != self.n_users - int(stay.sum()):
             raise InputError("a person can be taken out of a stream once")
         self._hold_state({name: part[stay] for name, part in self.state.items()}, self.used[stay])
-        return some
+        return taken_stream
 
     @torch.inference_mode()
     def merge_stream(self, other: "Stream") -> None:

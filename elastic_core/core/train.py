@@ -30,7 +30,7 @@ from elastic_core.errors import InputError
 Stop = Callable[[], bool]
 SELECTION = "NDCG@10"
 PROGRESS = ("epoch", "step", "seconds", "best", "best_epoch")  # what the loop itself goes on from
-ALL_DONE, ASKED = "all epochs done", "asked to stop"
+ALL_DONE, STOP_REQUESTED = "all epochs done", "asked to stop"
 
 
 def out_of_patience(train: TrainConfig, epoch: int, best_epoch: int) -> str:
@@ -130,7 +130,7 @@ class Loop:
             first(self.keeper.on_begin, self.model, self.device, self.ranks.count)
         while not self.stopped and self.epoch < train.epochs:
             began, row = self.now(), self.ranks.run_alike(self._train_epoch)
-            if self.stopped == ASKED and self.epoch > 0:
+            if self.stopped == STOP_REQUESTED and self.epoch > 0:
                 break
             cut = self.stopped
             self.epoch += 1
@@ -150,8 +150,8 @@ class Loop:
             first(lambda: self.keeper.on_whole_epoch({name: getattr(self, name) for name in PROGRESS} | learner.state()))
 
     def _validate(self, model: Recommender) -> dict[str, float]:
-        protocol, some = self.config.train.valid_protocol, draw_users(self.dataset, self.config.train.valid_users)
-        return mean_metrics(rank_users(model, self.dataset, "valid", (protocol,), some, device=self.device)[protocol])
+        protocol, users = self.config.train.valid_protocol, draw_users(self.dataset, self.config.train.valid_users)
+        return mean_metrics(rank_users(model, self.dataset, "valid", (protocol,), users, device=self.device)[protocol])
 
     def _train_epoch(self) -> dict[str, Any]:
         """One pass over the targets; returns the loss per target (nats), the side losses, the targets and the events read."""
@@ -196,7 +196,7 @@ class Loop:
         late = minutes and not self.ranks.rank and self.seconds + seconds > minutes * 60
         decided = self.ranks.find_largest(stop_requested if self.stop() else spent if late else 0)
         if decided:
-            self.stopped = ASKED if decided == stop_requested else out_of_minutes(minutes)
+            self.stopped = STOP_REQUESTED if decided == stop_requested else out_of_minutes(minutes)
         return bool(self.stopped)
 
 

@@ -23,7 +23,7 @@ RULES = [rule for rule in get_args(Rule) if rule]
 SHORTEST = 3  # one event to read, one to validate on, one to test on
 FEW_PEOPLE, FEW_ITEMS = 50, 30  # a list of ten holds a third of thirty
 NEARLY, FEWEST = 0.95, 20  # such a share of all pairs shows an order, if there are so many
-MANY = 0.01  # share of events from which ties are worth a note
+FREQUENT_TIES = 0.01  # share of events from which ties are worth a note
 
 
 class Ties(NamedTuple):
@@ -43,13 +43,13 @@ class Ties(NamedTuple):
         )
 
     @property
-    def many(self) -> bool:
-        return self.events > MANY
+    def are_frequent(self) -> bool:
+        return self.events > FREQUENT_TIES
 
     @property
     def note(self) -> str:
         """What is worth saying wherever these data are: an order that is no order of events."""
-        if not self.many or self.rule == "random" or not (self.by_item or self.newest_first):
+        if not self.are_frequent or self.rule == "random" or not (self.by_item or self.newest_first):
             return ""
         remedy = " (data.ties=random draws it by chance)" if self.by_item else ""
         return f"{_format_percent(self.events)} of neighbouring events of a person share a time; {self._decides}{remedy}"
@@ -74,13 +74,13 @@ def k_core_mask(users: ndarray, items: ndarray, k: int) -> ndarray:
     Items, then users, with too few events are dropped until nothing changes; the result does not depend on that order.
     """
     keep = np.ones(len(users), dtype=bool)
-    before, left = -1, len(users)
-    while left != before:
-        before = left
+    n_before, n_left = -1, len(users)
+    while n_left != n_before:
+        n_before = n_left
         for numbers, least in ((items, k), (users, max(k, SHORTEST))):
             counts = count_numbers(numbers, int(numbers.max(initial=0)) + 1, lambda piece: keep[piece])
             keep[(counts < least)[numbers]] = False
-            left = int(counts[counts >= least].sum())
+            n_left = int(counts[counts >= least].sum())
     return keep
 
 

@@ -211,7 +211,7 @@ def _walk_users(config: PlantedConfig, world: _World, lengths: ndarray, rng: Gen
     weights = rng.integers(1, 100, slots.shape) ** 2
     last = np.full(slots.shape, -1, dtype=np.int64)
     previous = np.full(config.users, -1, dtype=np.int64)
-    left, held = lengths[users], np.zeros(config.users, dtype=np.int64)
+    events_left, events_held = lengths[users], np.zeros(config.users, dtype=np.int64)
     events = np.empty(int(lengths.sum()), dtype=np.int32)
     interests = np.empty(int(lengths.sum()), dtype=np.int32)
     for step, n in enumerate(active.tolist()):
@@ -222,10 +222,10 @@ def _walk_users(config: PlantedConfig, world: _World, lengths: ndarray, rng: Gen
         running = np.cumsum(weights[:n], axis=1)
         slot = (chance[0][:, None] * running[:, -1:] >= running).sum(1)
         if config.dwell:
-            out = left[:n] - step <= HELD_OUT
+            out = events_left[:n] - step <= HELD_OUT
             stays = ~out & (rng.random(n) < config.dwell) if step else np.zeros(n, dtype=bool)
-            slot = np.where(stays, held[:n], np.where(out, np.floor(chance[0] * slots.shape[1]).astype(np.int64), slot))
-            held[:n] = slot
+            slot = np.where(stays, events_held[:n], np.where(out, np.floor(chance[0] * slots.shape[1]).astype(np.int64), slot))
+            events_held[:n] = slot
         interest, before = slots[row, slot], last[row, slot]
         noisy = chance[1] < config.noise
         item = _draw_next_items(config, world, np.where(noisy, NOISE, interest), before, chance[2:])

@@ -138,12 +138,12 @@ class Trainings(Queue[Training]):
         run = Run(self.root / name)
         if not NAME.fullmatch(name) or not run.path.is_dir():
             raise InputError(f"only runs that were trained here can be deleted, whose names begin with {PREFIX}")
-        mine = [job for job in self.list_jobs() if job.run.name == name]
-        if any(job.active or job.state == "interrupted" for job in mine):
+        run_jobs = [job for job in self.list_jobs() if job.run.name == name]
+        if any(job.active or job.state == "interrupted" for job in run_jobs):
             raise InputError(f"the training {name} is not over; stop or discard it first")
         with run.lock():
             files.remove_folder(run.path, self.folder)
-        for job in mine:
+        for job in run_jobs:
             self.discard(job.id)
 
     def last_tested(self) -> Training | None:

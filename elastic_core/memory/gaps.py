@@ -60,10 +60,12 @@ def share_by_gap(values: ndarray, oracle: ndarray, gap: ndarray) -> DataFrame:
     """A metric per person of a model and of the oracle, `[users]`: their means and the share, one row per range of gaps."""
     rows = []
     for low, high in BINS:
-        here = (gap >= low) & (gap <= high)
-        if here.any():
-            name, mean, best = gap_name(low, high), float(values[here].mean()), float(oracle[here].mean())
-            rows.append({"gap": name, "people": int(here.sum()), "model": mean, "oracle": best, "share": mean / max(best, 1e-12)})
+        is_in_bin = (gap >= low) & (gap <= high)
+        if is_in_bin.any():
+            name, mean, best = gap_name(low, high), float(values[is_in_bin].mean()), float(oracle[is_in_bin].mean())
+            rows.append(
+                {"gap": name, "people": int(is_in_bin.sum()), "model": mean, "oracle": best, "share": mean / max(best, 1e-12)}
+            )
     return DataFrame(rows)
 
 
@@ -76,9 +78,13 @@ def remembered_shares(values: Mapping[str, ndarray], dataset: Dataset) -> DataFr
     """What systems remember, by their NDCG@10 (full-seen) per person: system, gap, people, share. First of all gaps together
     (`ALL`), with everybody, also those whose next item is noise or of a new interest."""
     gap, oracle, tables = events_since_interest(dataset), oracle_values(dataset), []
-    for name, mine in values.items():
-        over_all = {"gap": ALL, "people": len(mine), "share": float(mine.mean()) / max(float(oracle.mean()), 1e-12)}
-        tables.append(pd.concat([DataFrame([over_all]), share_by_gap(mine, oracle, gap)]).assign(system=name))
+    for name, system_values in values.items():
+        over_all = {
+            "gap": ALL,
+            "people": len(system_values),
+            "share": float(system_values.mean()) / max(float(oracle.mean()), 1e-12),
+        }
+        tables.append(pd.concat([DataFrame([over_all]), share_by_gap(system_values, oracle, gap)]).assign(system=name))
     columns = ["system", "gap", "people", "share"]
     return pd.concat(tables)[columns].reset_index(drop=True) if tables else DataFrame(columns=columns)
 

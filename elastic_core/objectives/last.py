@@ -25,11 +25,13 @@ class Last(Objective):
 
     def epoch_rows(self, rng: np.random.Generator) -> EpochRows:
         lengths = self.ends - self.starts - 1
-        able = np.flatnonzero(lengths > 0)
-        some = self.config.prefixes_per_user
-        users = np.repeat(able, np.minimum(some, lengths[able]) if some else lengths[able])
-        if some:
-            back = rng.integers(0, lengths[users])
+        user_numbers = np.flatnonzero(lengths > 0)
+        n_prefixes = self.config.prefixes_per_user
+        users = np.repeat(user_numbers, np.minimum(n_prefixes, lengths[user_numbers]) if n_prefixes else lengths[user_numbers])
+        if n_prefixes:
+            events_back = rng.integers(0, lengths[users])
         else:
-            back = np.arange(len(users)) - np.repeat(np.cumsum(lengths[able]) - lengths[able], lengths[able])
-        return EpochRows(users, self.ends[users] - 1 - back, np.ones(len(users), np.int64))
+            events_back = np.arange(len(users)) - np.repeat(
+                np.cumsum(lengths[user_numbers]) - lengths[user_numbers], lengths[user_numbers]
+            )
+        return EpochRows(users, self.ends[users] - 1 - events_back, np.ones(len(users), np.int64))

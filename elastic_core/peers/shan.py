@@ -126,13 +126,13 @@ class SHAN(Modulated):
         ago = place[rows].unsqueeze(1) - place
         short = (ago >= 0) & (ago < SHORT) & real.unsqueeze(1) | (ago == 0)
         old = (ago >= SHORT) & real.unsqueeze(1)
-        some = old.any(-1, keepdim=True)  # [B, n, 1]
+        has_old = old.any(-1, keepdim=True)  # [B, n, 1]
         mean = x.cumsum(1) / real.cumsum(1).clamp_min(1).unsqueeze(-1)
         u = (self.user_projection(mean) + self.base_user)[:, rows]
-        alpha = _masked_softmax((u @ functional.relu(self.long(x)).transpose(1, 2)), old | ~some) * some
+        alpha = _masked_softmax((u @ functional.relu(self.long(x)).transpose(1, 2)), old | ~has_old) * has_old
         beyond = (u * functional.relu(self.both(alpha.to(x.dtype) @ x))).sum(-1, keepdim=True)
         scores = torch.cat([beyond, u @ functional.relu(self.both(x)).transpose(1, 2)], -1)
-        beta = _masked_softmax(scores, torch.cat([some, short], -1))
+        beta = _masked_softmax(scores, torch.cat([has_old, short], -1))
         return beta[..., :1] * alpha + beta[..., 1:]
 
 

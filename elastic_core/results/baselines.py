@@ -66,24 +66,24 @@ def compare_with_baselines(
     """Fits and ranks every model that needs no training; `tell` hears its name first.
 
     Raises InputError for a run without a test."""
-    mine, own = run.report(), run.config.model.name
+    run_report, own_name = run.report(), run.config.model.name
     rows = []
     for name in models.model_names():
         config = ModelConfig.known[name]
-        if models.model_class(name).objective or name == own:
+        if models.model_class(name).objective or name == own_name:
             continue
         label = config.label or name
         tell(label)
         try:
             model = models.build(config(), dataset.catalog)
             model.fit(dataset)
-            theirs = evaluate(model, dataset, split="test", protocols=(protocol,), seed=mine.seed)
-            difference = compare_reports([mine], [theirs], protocol, METRIC, trained=(needs_training(run), False))
-            mean, _, low, high = theirs.mean_interval(protocol, METRIC)
+            baseline_report = evaluate(model, dataset, split="test", protocols=(protocol,), seed=run_report.seed)
+            difference = compare_reports([run_report], [baseline_report], protocol, METRIC, trained=(needs_training(run), False))
+            mean, _, low, high = baseline_report.mean_interval(protocol, METRIC)
             rows.append(BaselineRow(label, mean, low, high, difference.difference, difference.low, difference.high))
         except InputError as error:
             rows.append(BaselineRow(label, fault=str(error)))
-    return BaselineComparison(len(mine.users), random_ndcg(dataset, protocol), tuple(rows), protocol)
+    return BaselineComparison(len(run_report.users), random_ndcg(dataset, protocol), tuple(rows), protocol)
 
 
 def write_comparison(run: Run, comparison: BaselineComparison) -> None:

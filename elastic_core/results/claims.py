@@ -165,8 +165,8 @@ def answer_question(question: Question, data_sets: Sequence[DataSet], difference
 
 
 def _asked_system(question: Question, data_set: DataSet) -> System | None:
-    mine = [system for system in our_systems(data_set.systems) if system.model == question.a and not system.own]
-    return next((system for system in mine if (system.mark == REPEATS) == question.with_repeats), None)
+    our_variants = [system for system in our_systems(data_set.systems) if system.model == question.a and not system.own]
+    return next((system for system in our_variants if (system.mark == REPEATS) == question.with_repeats), None)
 
 
 def _control_system(question: Question, a: System, data_set: DataSet) -> System:

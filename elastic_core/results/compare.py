@@ -53,7 +53,7 @@ def evaluation_key(run: Run) -> tuple[object, ...]:
 
 def are_comparable(a: Run, b: Run) -> bool:
     """Whether their numbers may stand in one table: as far as both say."""
-    return all(mine == theirs for mine, theirs in zip(evaluation_key(a), evaluation_key(b), strict=False))
+    return all(value_a == value_b for value_a, value_b in zip(evaluation_key(a), evaluation_key(b), strict=False))
 
 
 def with_its_seeds(run: Run, candidates: Iterable[Run]) -> list[Run]:

@@ -269,10 +269,10 @@ def read_report(run: StoredRun, stamp: tuple[int, ...]) -> Report:
     user, above, tied = (table[name].to_numpy() for name in RANK_COLUMNS[2:])
     ranks, users = {}, np.arange(int(run.row["users"]))
     for name in dict.fromkeys(protocol):
-        mine = protocol == name
-        if name not in PROTOCOLS or not np.array_equal(user[mine], users):
+        is_of_protocol = protocol == name
+        if name not in PROTOCOLS or not np.array_equal(user[is_of_protocol], users):
             raise InputError(f"{called} must rank all {len(users)} people once, in order, under known protocols")
-        ranks[str(name)] = Ranks(above[mine], tied[mine])
+        ranks[str(name)] = Ranks(above[is_of_protocol], tied[is_of_protocol])
     return Report(ranks, users, "test", run.data_hash, int(run.row["candidate_seed"]), 0.0, str(run.row["ranking_commit"]))
 
 

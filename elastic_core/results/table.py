@@ -196,10 +196,10 @@ def baseline_cards(systems: Systems, protocol: str) -> dict[System, list[Baselin
 def _beside_cards(systems: Systems, cards: dict[System, list[BaselineComparison]]) -> dict[System, str]:
     """How every system stands beside the best baseline of its own cards, whose intervals hold users only: no claim."""
     words = dict.fromkeys(systems, "no baseline was run here")
-    for system, mine in cards.items():
-        best = mine[0].best
+    for system, comparisons in cards.items():
+        best = comparisons[0].best
         assert best is not None
-        lead = statistics.fmean(row.difference for card in mine for row in card.rows if row.system == best.system)
+        lead = statistics.fmean(row.difference for card in comparisons for row in card.rows if row.system == best.system)
         doubt = "trained once: no claim" if len(systems[system]) == 1 else "no claim"
         words[system] = f"{_above_or_below(lead, best.system)}, {doubt}"
     return words

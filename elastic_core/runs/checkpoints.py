@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 
-def find_checkpoints(here: Path, checkout: Path) -> Path:
-    """`here` as a relative path stays one. $XDG_DATA_HOME (~/.local/share) holds runs of a package that was installed."""
-    for folder in (here / "checkpoints", checkout / "checkpoints"):
+def find_checkpoints(workplace: Path, checkout: Path) -> Path:
+    """`workplace` as a relative path stays one. $XDG_DATA_HOME (~/.local/share) holds runs of a package that was installed."""
+    for folder in (workplace / "checkpoints", checkout / "checkpoints"):
         if folder.is_dir():
             return folder
     data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")

@@ -27,9 +27,9 @@ from elastic_core.core.histories import Dataset
 from elastic_core.core.step import Optimization
 from elastic_core.core.train import (
     ALL_DONE,
-    ASKED,
     PROGRESS,
     SELECTION,
+    STOP_REQUESTED,
     Loop,
     Stop,
     TrainingCallback,
@@ -219,7 +219,9 @@ class RunRecorder(TrainingCallback):
         if run.has_report and not run.finished:  # killed between the test's ranks and the last row: what was judged stays
             self.test_once(device)
             rows = run.events("epoch")
-            self.write_end(self._why_over(run.config.train) or ASKED, _best_epoch(rows), rows[-1]["seconds"] if rows else 0.0)
+            self.write_end(
+                self._why_over(run.config.train) or STOP_REQUESTED, _best_epoch(rows), rows[-1]["seconds"] if rows else 0.0
+            )
         if run.finished and (over := self._why_over(self.config.train)):
             return over, None
         resume, whole_epochs = run.load_resume(), self._whole_epochs()

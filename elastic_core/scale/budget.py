@@ -26,7 +26,7 @@ from elastic_core.machine import memory_bytes
 
 SHARE = 0.5  # of the memory there is, for one training
 FLOAT = 4  # bytes
-JUDGED = 256 * 6  # rows that are ranked at a time, and the copies of their scores that this takes
+RANKED_ROWS = 256 * 6  # rows that are ranked at a time, and the copies of their scores that this takes
 
 
 class MemoryCost(NamedTuple):
@@ -54,7 +54,7 @@ def estimate_memory(config: FitConfig, model: Recommender, objective: Objective,
     rows = math.ceil(len(objective.epoch_rows(np.random.default_rng(0)).users) / steps)
     columns = needed_columns(dataset.histories.lengths, settings.length)
     items = dataset.catalog.n_items + 1
-    validation_scores = min(min(JUDGED, 6 * len(dataset.histories.lengths)) * items, 6 * max(MOST_SCORES, items))
+    validation_scores = min(min(RANKED_ROWS, 6 * len(dataset.histories.lengths)) * items, 6 * max(MOST_SCORES, items))
     return MemoryCost(
         FLOAT * parameters * (5 if train.ema_decay else 4),
         FLOAT * rows * columns * settings.layers * model.saved_per_event(columns),

@@ -109,10 +109,10 @@ class ProcessGroup(SingleProcess):
     def add_gradients(self, model: nn.Module) -> None:
         """Every parameter's gradient becomes the sum of everybody's; one that nobody has stays None."""
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        there = self.add_numbers([float(parameter.grad is not None) for parameter in parameters])
-        some = [parameter for parameter, count in zip(parameters, there, strict=True) if count]
-        for kind in {parameter.dtype for parameter in some}:
-            each = [parameter for parameter in some if parameter.dtype == kind]
+        use_counts = self.add_numbers([float(parameter.grad is not None) for parameter in parameters])
+        used_parameters = [parameter for parameter, count in zip(parameters, use_counts, strict=True) if count]
+        for kind in {parameter.dtype for parameter in used_parameters}:
+            each = [parameter for parameter in used_parameters if parameter.dtype == kind]
             gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in each]
             flat = self._reduce_tensor(torch.cat([gradient.flatten() for gradient in gradients]))
             for parameter, summed in zip(each, flat.split([p.numel() for p in each]), strict=True):

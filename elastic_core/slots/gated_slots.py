@@ -57,9 +57,9 @@ def cut_events(x: Tensor, chunk: int) -> Tensor:
 @in_full_precision
 def inherit_states(x: Tensor, decay: Decay) -> Tensor:
     """Return what every chunk of `x [B, c, C, d]` inherits: the slots before its first event, `[B, c, k, d]`."""
-    written, left = decay.written.to(x.dtype) @ x, decay.keep[..., -1:].to(x.dtype)
+    written, decay_left = decay.written.to(x.dtype) @ x, decay.keep[..., -1:].to(x.dtype)
     state, before = torch.zeros_like(written[:, 0]), []
-    for one_left, one_written in zip(left.unbind(1), written.unbind(1), strict=True):
+    for one_left, one_written in zip(decay_left.unbind(1), written.unbind(1), strict=True):
         before.append(state)
         state = torch.addcmul(one_written, one_left, state)
     return torch.stack(before, 1)
@@ -138,8 +138,8 @@ def recent_shares(strength: Tensor, real: Tensor, half_lives: Tensor, chunk: int
     counted = torch.cat([strength, real.unsqueeze(1).to(strength.dtype)], 1)
     counted = functional.pad(counted, (0, -n % chunk)).unflatten(2, (-1, chunk))  # [B, k + 1, c, C]
     fading = _decay_factors(half_lives, chunk + 1).to(counted.dtype)  # [R, C + 1]
-    left = functional.pad(fading[:, :-1], (chunk - 1, 0)).unfold(1, chunk, 1).flip(1)  # [R, j, t] after t - j events
-    summed = (counted @ left.transpose(0, 1).flatten(1)).unflatten(-1, (-1, chunk))  # [B, k + 1, c, R, t]
+    weights_left = functional.pad(fading[:, :-1], (chunk - 1, 0)).unfold(1, chunk, 1).flip(1)  # [R, j, t] after t - j events
+    summed = (counted @ weights_left.transpose(0, 1).flatten(1)).unflatten(-1, (-1, chunk))  # [B, k + 1, c, R, t]
     parts = [summed[:, :, 0]]
     for part in summed.unbind(2)[1:]:
         parts.append(torch.addcmul(part, fading[:, 1:], parts[-1][..., -1:]))

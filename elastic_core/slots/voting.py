@@ -84,9 +84,9 @@ class VotingMemory(InterestMemory):
             scores = (most.clamp_min(0) + LEAST_VOTES).log()
             gates = gate_weights(scores, self.kind)
 
-            def mean(of: Tensor) -> Tensor:
-                weight = search.weight.to(of.dtype)
-                return functional.embedding_bag(search.which, of.flatten(1), mode="sum", per_sample_weights=weight)
+            def mean(values: Tensor) -> Tensor:
+                weight = search.weight.to(values.dtype)
+                return functional.embedding_bag(search.which, values.flatten(1), mode="sum", per_sample_weights=weight)
 
             return Retrieved(
                 interests=self.values(experts) * gates.unsqueeze(-1),

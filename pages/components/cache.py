@@ -207,7 +207,7 @@ class OpenRun:
         return run_key(self.run), data_key(self.dataset)
 
     @property
-    def item_words(self) -> inspect.Words:
+    def item_words(self) -> inspect.ItemWords:
         """What its data call their items."""
         return inspect.item_words(self.dataset)
 
@@ -262,63 +262,63 @@ def measure_repeats(data: Dataset) -> Repeats:
 
 
 @cached_data(12)
-def example_user(of: OpenRun) -> int:
+def example_user(open_run: OpenRun) -> int:
     """The person that the app opens with."""
-    if not of.dataset.in_baskets or not inspect.memory_size(of.model):
-        return inspect.good_example(of.model, of.dataset)
-    survey = survey_experts(of)
-    fitting = count_fitting_names(expert_names(of), survey.of_reading or survey.of_people)
-    return inspect.good_household(of.model, of.dataset, fitting)
+    if not open_run.dataset.in_baskets or not inspect.memory_size(open_run.model):
+        return inspect.good_example(open_run.model, open_run.dataset)
+    survey = survey_experts(open_run)
+    fitting = count_fitting_names(expert_names(open_run), survey.of_reading or survey.of_people)
+    return inspect.good_household(open_run.model, open_run.dataset, fitting)
 
 
 @cached_resource(64)
-def user_prediction(of: OpenRun, user: int, edits: Edits, keep_seen: bool, n_events: int | None = None) -> Prediction:
-    return predict_user(of.model, of.dataset, user, edits, keep_seen, n_events)
+def user_prediction(open_run: OpenRun, user: int, edits: Edits, keep_seen: bool, n_events: int | None = None) -> Prediction:
+    return predict_user(open_run.model, open_run.dataset, user, edits, keep_seen, n_events)
 
 
 @cached_resource(256)
-def null_edits(of: OpenRun, user: int, edits: Edits, keep_seen: bool, n_events: int | None = None) -> NullEdits | None:
+def null_edits(open_run: OpenRun, user: int, edits: Edits, keep_seen: bool, n_events: int | None = None) -> NullEdits | None:
     """The last edit of a person beside the same edit elsewhere."""
-    return null_of_last_edit(of.model, of.dataset, user, edits, keep_seen, n_events)
+    return null_of_last_edit(open_run.model, open_run.dataset, user, edits, keep_seen, n_events)
 
 
-def strongest_expert(of: OpenRun, user: int) -> int | None:
+def strongest_expert(open_run: OpenRun, user: int) -> int | None:
     """The person's strongest expert in the list that Start opens with, whatever was edited (`attribution.strongest_expert`)."""
     # Without shares of suggestions it is the expert with most votes, so that nothing need be predicted.
-    if can_retrieve(of.model) and not attribution.can_attribute(of.model):
-        return int(route_everybody(of).experts[user, 0])
-    return user_prediction(of, user, (), of.keep_seen).strongest
+    if can_retrieve(open_run.model) and not attribution.can_attribute(open_run.model):
+        return int(route_everybody(open_run).experts[user, 0])
+    return user_prediction(open_run, user, (), open_run.keep_seen).strongest
 
 
 @cached_data(6, "Counting how many people retrieve each expert …")
-def route_everybody(of: OpenRun, split: Split = "test") -> RoutedUsers:
+def route_everybody(open_run: OpenRun, split: Split = "test") -> RoutedUsers:
     """Which experts everybody's history retrieves. Only for models that retrieve."""
-    return route_users(of.model, of.dataset, split)
+    return route_users(open_run.model, open_run.dataset, split)
 
 
 @cached_resource(4, "Asking what everybody’s history retrieves and what each expert reads …")
-def survey_experts(of: OpenRun) -> overview.Survey:
+def survey_experts(open_run: OpenRun) -> overview.Survey:
     """What everybody's history retrieves and what each expert reads. Only for models that retrieve."""
-    return overview.survey_experts(EvaluationContext(of.model, of.dataset, route_everybody(of)))
+    return overview.survey_experts(EvaluationContext(open_run.model, open_run.dataset, route_everybody(open_run)))
 
 
 @cached_resource(6)
-def expert_names(of: OpenRun) -> dict[int, ExpertName]:
+def expert_names(open_run: OpenRun) -> dict[int, ExpertName]:
     """What experts are called on every screen, chosen on half of the people and tested on the others (`overview.expert_names`).
     No name that does not hold is shown: `expert_name` says it."""
-    return overview.expert_names(survey_experts(of), of.model)
+    return overview.expert_names(survey_experts(open_run), open_run.model)
 
 
-def expert_name(of: OpenRun, expert: int) -> str:
+def expert_name(open_run: OpenRun, expert: int) -> str:
     """What an expert is called; empty where no name holds."""
-    known_name = expert_names(of).get(expert)
+    known_name = expert_names(open_run).get(expert)
     return known_name.genre if known_name is not None and known_name.holds else ""
 
 
 @cached_resource(6)
-def name_check(of: OpenRun) -> NameCheck | None:
+def name_check(open_run: OpenRun) -> NameCheck | None:
     """What the names say about held-out choices; None where no name holds."""
-    return check_names(expert_names(of), of.dataset, route_everybody(of).experts)
+    return check_names(expert_names(open_run), open_run.dataset, route_everybody(open_run).experts)
 
 
 lesson_of_angles = cached_resource(32)(search.lesson_of_angles)  # the 4 × 4, asked for a query of two arrows

@@ -60,7 +60,7 @@ class Context:
         return self.open_run.model
 
     @property
-    def item_words(self) -> inspect.Words:
+    def item_words(self) -> inspect.ItemWords:
         """What its data call their items."""
         return inspect.item_words(self.dataset)
 
@@ -138,9 +138,9 @@ def describe_quality(run: Run, data: Dataset) -> tuple[str, str]:
     metrics = test.get("protocols", {}).get("full-seen" if keep_seen else "full")
     if not metrics:
         return "Not tested yet", f"NDCG@10: {glossary.METRICS['NDCG@10']}."
-    candidates_text = f"all {item_words.many}" + ("" if keep_seen else " that are new to a person")
+    candidates_text = f"all {item_words.plural}" + ("" if keep_seen else " that are new to a person")
     sentence = (
-        f"{escape_markdown(data_label(run))}: {100 * metrics['HR@10']:.0f} of 100 people find their next {item_words.one} "
+        f"{escape_markdown(data_label(run))}: {100 * metrics['HR@10']:.0f} of 100 people find their next {item_words.singular} "
         "among its ten."
     )
     return sentence, f"Among {candidates_text}. NDCG@10, which counts first places most, is {metrics['NDCG@10']:.3f}."

@@ -32,8 +32,8 @@ def choose_keep_seen(context: Context, key: str) -> bool:
         return False
     words = context.item_words
     repeats_text = (
-        f"{repeats.again:,} of {repeats.people:,} people ({repeats.share:.0%}) {words.did} next what they had "
-        f"{words.done} before."
+        f"{repeats.again:,} of {repeats.people:,} people ({repeats.share:.0%}) {words.verb} next what they had "
+        f"{words.participle} before."
     )
     choice = choose_one(
         "Ranked here", [ALL_ITEMS, UNSEEN_ITEMS], key=key, default=ALL_ITEMS if repeats.stay else UNSEEN_ITEMS, help=repeats_text
@@ -69,12 +69,12 @@ def show_ranked_items(context: Context, change: ListChange, changed: bool, why: 
             ItemCard(name, year, row["genres"], str(row["rank"]), mark, label_next_item(context), row["is_truth"], why=by)
         )
     st.html(item_cards.ranking_html(rows, genre_colours(context), "Suggestions, best first"))
-    if len(change.gone):
+    if len(change.lost_rows):
         cards_gone = []
-        for row in change.gone.to_dict("records"):
+        for row in change.lost_rows.to_dict("records"):
             name, year = inspect.split_year(row["title"])
             cards_gone.append(
-                ItemCard(name, year, row["genres"], str(row["rank"]), f"out, now {row['now'] or words.done}", faded=True)
+                ItemCard(name, year, row["genres"], str(row["rank"]), f"out, now {row['now'] or words.participle}", faded=True)
             )
         st.markdown(f"**Left the ten** :small[:gray[({len(cards_gone)})]]")
         st.html(item_cards.ranking_html(cards_gone, genre_colours(context), "Left the ten"))
@@ -82,7 +82,7 @@ def show_ranked_items(context: Context, change: ListChange, changed: bool, why: 
 
 def label_next_item(context: Context) -> str:
     """What is written beside an item that really came next."""
-    return NEXT_BASKET if context.dataset.in_baskets else f"{context.item_words.did} next"
+    return NEXT_BASKET if context.dataset.in_baskets else f"{context.item_words.verb} next"
 
 
 def name_user_experts(context: Context, prediction: Prediction) -> dict[int, str]:
@@ -100,7 +100,7 @@ def lead_words(model: Recommender) -> str:
 def show_null_comparison(null: NullEdits, context: Context, others: str) -> None:
     """What an edit did, beside the same edit of `others`."""
     done = str(null.table["done"].iloc[0])
-    rows = null.rows(context.item_words.did)
+    rows = null.rows(context.item_words.verb)
     st.html(
         item_cards.null_comparison_html(
             rows, f"{done[:1].upper()}{done[1:]}:", f"each of {null.n} {others}", page_context.theme_palette()

@@ -11,7 +11,7 @@ from elastic_core.run_config import DataConfig
 from elastic_core.services.data import cards as data_cards
 from elastic_core.services.data.cards import Card
 from elastic_core.services.person import inspect
-from elastic_core.services.person.inspect import Words
+from elastic_core.services.person.inspect import ItemWords
 from pages.components import cache, page_context, page_elements, page_text
 from pages.components.cache import cached_resource
 from pages.components.controls import bind_widget
@@ -55,13 +55,13 @@ def show_overview() -> str | None:
     return choices[name].source if choices[name].source in SOURCES else None
 
 
-def _show_facts(card: Card, item_words: Words) -> None:
+def _show_facts(card: Card, item_words: ItemWords) -> None:
     with page_elements.place_in_row("top"):
         for label, value, help in (
             ("People", f"{card.n_users:,}", ""),
-            (item_words.many.capitalize(), f"{card.items:,}", ""),
-            ("Events", _in_millions(card.events), f"An event: one person {item_words.did} one {item_words.one}"),
-            ("Density", f"{card.density:.2%}", f"How many of all pairs of a person and {item_words.a} are events"),
+            (item_words.plural.capitalize(), f"{card.items:,}", ""),
+            ("Events", _in_millions(card.events), f"An event: one person {item_words.verb} one {item_words.singular}"),
+            ("Density", f"{card.density:.2%}", f"How many of all pairs of a person and {item_words.with_article} are events"),
             ("Median length", f"{card.median:,.0f}", "Half of the people have at most this many events"),
         ):
             st.metric(label, value, border=True, width=146 if len(value) < 7 else 172, help=help or None)
@@ -119,7 +119,7 @@ def _set_user(key: str, user: int) -> None:
     st.session_state[key] = user + 1
 
 
-def _show_histograms(data: Dataset, card: Card, item_words: Words) -> None:
+def _show_histograms(data: Dataset, card: Card, item_words: ItemWords) -> None:
     colours = page_context.theme_palette()
     left_column, right_column = st.columns(2)
     with left_column:
@@ -130,13 +130,13 @@ def _show_histograms(data: Dataset, card: Card, item_words: Words) -> None:
         figure = cache.cached_figure(charts.draw_histogram, frame, "people", "events in the history", colours)
         page_elements.show_chart("dat_lengths", figure, frame, LENGTHS, alt)
     with right_column:
-        page_elements.show_heading(f"How popular {item_words.many} are")
+        page_elements.show_heading(f"How popular {item_words.plural} are")
         share = top_share(data)
-        st.caption(f"The most popular tenth of the {item_words.many} has {share:.0%} of all events.")
+        st.caption(f"The most popular tenth of the {item_words.plural} has {share:.0%} of all events.")
         frame = popularity_histogram(data)
         alt = f"Items by number of events; the most popular tenth has {share:.0%} of all events"
         figure = cache.cached_figure(
-            charts.draw_histogram, frame, "items", f"events of the {item_words.one}", colours, item_words.many
+            charts.draw_histogram, frame, "items", f"events of the {item_words.singular}", colours, item_words.plural
         )
         page_elements.show_chart("dat_items", figure, frame, ITEMS, alt)
 

@@ -85,15 +85,15 @@ def _show_truth(data: Dataset) -> None:
     counts |= {"events": f"{int(data.histories.lengths.sum()):,}", "length": f"{truth['mean length']:.0f}"}
     shares = {"interests": f"{truth['interests a person']:.1f}", "shared": f"{truth['shared by two people']:.1f}"}
     st.caption(TEXT("drawn", **counts, **shares, noise=f"{truth['noise']:.0%}", top=f"{truth['top tenth']:.0%}"))
-    left, right = st.columns(2)
-    with left:
+    left_column, right_column = st.columns(2)
+    with left_column:
         page_elements.show_heading("The truth: interests and their items")
         table = cards.interest_blocks(data)
         alt = f"Events by planted interest and item: {table['interest'].nunique() - 1} blocks on the diagonal, and a row of noise"
         page_elements.show_chart(
             "dat_blocks", charts.draw_interest_blocks(table, colours), table[table["events"] > 0], BLOCKS, alt
         )
-    with right:
+    with right_column:
         page_elements.show_heading("One person’s interests over time")
         user = int(st.number_input("Person of this world", 1, data.histories.n_users, 1, key="dat_one", width=220)) - 1
         path = cards.interest_path(data, user)

@@ -88,7 +88,7 @@ def _read_upload(name: str, data: bytes) -> None:
                 help="Papers use 5. A person needs at least 3 events.",
             )  # fmt: skip
         outcome = cached.preprocess_upload(digest, raw_table, mapping, table, int(k_core), dates, titles)
-        if (ties := outcome.dataset.ties) is not None and ties.many:
+        if (ties := outcome.dataset.ties) is not None and ties.are_frequent:
             rule = title_file.selectbox(
                 "Order of events at the same time", RULES, RULES.index(ties.rule), format_func=ORDERED.__getitem__,
                 key=f"dat_ties_{digest[:8]}", width=320, help="If chance decides, no model can learn the order of the file.",

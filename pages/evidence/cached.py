@@ -18,7 +18,7 @@ def _speed_verdict(root: Path, file: Path) -> Verdict:
     return speed.speed_verdict(root)
 
 
-def warm_cache(of: OpenRun) -> None:
+def warm_cache(open_run: OpenRun) -> None:
     """What the first visitor of the page would wait for: of all runs, whichever is opened first."""
     measured, _ = results.measured_data(page_context.RUNS)
     for _ in results.answer_questions(measured):

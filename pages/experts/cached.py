@@ -33,27 +33,31 @@ class Subject(OpenRun):
         return self.survey.traffic
 
 
-def survey_run(of: OpenRun) -> Subject:
-    return Subject(of.run, of.dataset, of.model, cache.survey_experts(of))
+def survey_run(open_run: OpenRun) -> Subject:
+    return Subject(open_run.run, open_run.dataset, open_run.model, cache.survey_experts(open_run))
 
 
-def warm_cache(of: OpenRun) -> None:
+def warm_cache(open_run: OpenRun) -> None:
     """Make what the first visitor of the page would wait for."""
-    expert_table(survey_run(of))
+    expert_table(survey_run(open_run))
 
 
 @cached_resource(4)
-def expert_table(of: Subject) -> pd.DataFrame:
+def expert_table(subject: Subject) -> pd.DataFrame:
     """Return all experts. Shared: never change it."""
-    table = overview.expert_table(of.survey)
-    return table.assign(name=[cache.expert_name(of, expert) for expert in table["expert"]]) if cache.expert_names(of) else table
+    table = overview.expert_table(subject.survey)
+    return (
+        table.assign(name=[cache.expert_name(subject, expert) for expert in table["expert"]])
+        if cache.expert_names(subject)
+        else table
+    )
 
 
 @cached_resource(16)
-def list_experts(of: Subject, status: str, effects: pd.DataFrame | None, columns: tuple[str, ...]) -> pd.DataFrame:
+def list_experts(subject: Subject, status: str, effects: pd.DataFrame | None, columns: tuple[str, ...]) -> pd.DataFrame:
     """List the experts of a status, or all, the busiest first, with the columns that are known; `effects` of removing each are
     some of them. Shared, too."""
-    table = expert_table(of) if status == "all" else expert_table(of).query("status == @status")
+    table = expert_table(subject) if status == "all" else expert_table(subject).query("status == @status")
     if effects is not None:
         renamed_effects = effects.rename(columns={"low": "d_low", "high": "d_high"}).drop(columns=["n", "d_rank_median"])
         table = table.merge(renamed_effects, on="expert", how="left")
@@ -62,15 +66,15 @@ def list_experts(of: Subject, status: str, effects: pd.DataFrame | None, columns
 
 
 @cached_data(4)
-def dead_by_chance(of: Subject) -> tuple[int, float]:
+def dead_by_chance(subject: Subject) -> tuple[int, float]:
     """Count how many experts carry a label, and how many would by chance."""
-    return of.survey.by_chance()
+    return subject.survey.by_chance()
 
 
 @cached_data(256)
-def example_users(of: Subject, expert: int) -> pd.DataFrame:
+def example_users(subject: Subject, expert: int) -> pd.DataFrame:
     """Return people of an expert, with what it reads."""
-    return expert_users.example_users(of, of.survey, expert)
+    return expert_users.example_users(subject, subject.survey, expert)
 
 
 alone = cached_data(512)(items.rank_by_expert)
@@ -80,40 +84,49 @@ _few = cached_resource(512)(ablation.remove_from_few)
 
 
 @cached_data(512, TAKING)
-def measure_removal(of: Subject, expert: int) -> dict[Hashable, Any]:
+def measure_removal(subject: Subject, expert: int) -> dict[Hashable, Any]:
     """Return the first row of `effects` alone."""
     return ablation.effect_row(
-        "", ablation.remove_expert(of, expert, ablation.rank_edited(of, ablation.retrieving_users(of.traffic, expert)))
+        "",
+        ablation.remove_expert(
+            subject, expert, ablation.rank_edited(subject, ablation.retrieving_users(subject.traffic, expert))
+        ),
     )
 
 
-def measure_matched_removal(of: Subject, expert: int) -> dict[Hashable, Any] | None:
+def measure_matched_removal(subject: Subject, expert: int) -> dict[Hashable, Any] | None:
     """Return the same of a few experts as busy, pooled; those of one group have the same ones."""
-    others = ablation.equally_busy_experts(of.traffic, expert)
-    return _measure_others(of, others) if others else None
+    others = ablation.equally_busy_experts(subject.traffic, expert)
+    return _measure_others(subject, others) if others else None
 
 
 @cached_data(512, "Removing experts that as many people use …")
-def _measure_others(of: Subject, others: list[int]) -> dict[Hashable, Any]:
-    return ablation.effect_row("", pd.concat([_few(of, other) for other in others]))
+def _measure_others(subject: Subject, others: list[int]) -> dict[Hashable, Any]:
+    return ablation.effect_row("", pd.concat([_few(subject, other) for other in others]))
 
 
-def named_genres(of: Subject) -> np.ndarray | None:
+def named_genres(subject: Subject) -> np.ndarray | None:
     """Return the place among all genres of every expert's name, int64 [K], -1 where no name holds; None without genres."""
-    genres = of.survey.genres
+    genres = subject.survey.genres
     places = {genre: place for place, genre in enumerate(genres)}
-    return np.array([places.get(cache.expert_name(of, expert), -1) for expert in range(of.survey.size)]) if genres else None
+    return (
+        np.array([places.get(cache.expert_name(subject, expert), -1) for expert in range(subject.survey.size)])
+        if genres
+        else None
+    )
 
 
 @cached_resource(64)
-def turned_list(of: Subject, user: int, edits: Edits, keep_seen: bool) -> TurnedList:
+def turned_list(subject: Subject, user: int, edits: Edits, keep_seen: bool) -> TurnedList:
     """Return somebody's list before and after their experts are turned."""
-    return steering.turn_list(of.model, of.dataset, edit_user(of.dataset, user, edits), named_genres(of), keep_seen)
+    return steering.turn_list(
+        subject.model, subject.dataset, edit_user(subject.dataset, user, edits), named_genres(subject), keep_seen
+    )
 
 
-def all_effects(of: Subject) -> pd.DataFrame | None:
+def all_effects(subject: Subject) -> pd.DataFrame | None:
     """Return the effect of removing each expert, if somebody has had it computed."""
-    return Ablations(page_context.RUNS).read_effects(of.run, of.dataset.hash)
+    return Ablations(page_context.RUNS).read_effects(subject.run, subject.dataset.hash)
 
 
 @cached_resource(1)
@@ -122,15 +135,15 @@ def _turn_costs() -> dict[object, pd.DataFrame]:
     return {}
 
 
-def known_cost(of: Subject, scales: Scales) -> pd.DataFrame | None:
+def known_cost(subject: Subject, scales: Scales) -> pd.DataFrame | None:
     """Return what a turn costs everybody, if somebody has asked."""
-    return _turn_costs().get((of.cache_key(), *sorted(scales.items())))
+    return _turn_costs().get((subject.cache_key(), *sorted(scales.items())))
 
 
-def measure_cost(of: Subject, scales: Scales, report_progress: Callable[[float], None]) -> pd.DataFrame:
+def measure_cost(subject: Subject, scales: Scales, report_progress: Callable[[float], None]) -> pd.DataFrame:
     """Ask. Hold nobody up: two visitors at once measure the same twice, and whoever moves on leaves nothing behind."""
-    costs, cost = _turn_costs(), steering.turn_cost(of, scales, report_progress)
+    costs, cost = _turn_costs(), steering.turn_cost(subject, scales, report_progress)
     for oldest in list(costs)[: max(len(costs) - MOST_TURNS, 0)]:
         costs.pop(oldest, None)
-    costs[of.cache_key(), *sorted(scales.items())] = cost
+    costs[subject.cache_key(), *sorted(scales.items())] = cost
     return cost

@@ -15,9 +15,9 @@ OFTEN = {
 }  # fmt: skip
 
 
-def show_navigation(of: Subject, expert: int, strongest: int, reason: str) -> None:
+def show_navigation(subject: Subject, expert: int, strongest: int, reason: str) -> None:
     """Offer previous, next, by luck, and the one that the page opens with; where this one stands, and `why` it was opened."""
-    size, is_locked = of.survey.size, page_context.is_locked("expert")
+    size, is_locked = subject.survey.size, page_context.is_locked("expert")
     ways = (
         ("Previous", "chevron_left", (expert - 1) % size, None),
         ("Next", "chevron_right", (expert + 1) % size, None),
@@ -38,62 +38,62 @@ def show_navigation(of: Subject, expert: int, strongest: int, reason: str) -> No
             "Random",
             "exp_go_lucky",
             _select_random_expert,
-            of,
+            subject,
             expert,
             icon="casino",
             disabled=is_locked,
             help="Any expert that somebody uses.",
         )
-        row, column = of.survey.place(expert)
+        row, column = subject.survey.place(expert)
         place_text = f"Row {row}, column {column}."
         meaning_text = f"Interest expert: {glossary.WORDS['interest expert']}."
         st.caption(f"{place_text} {reason}" if expert == strongest else place_text, help=meaning_text)
 
 
-def _select_random_expert(of: Subject, expert: int) -> None:
+def _select_random_expert(subject: Subject, expert: int) -> None:
     turn = st.session_state.get("exp_luck", 0)
     st.session_state["exp_luck"] = turn + 1
-    page_context.select_expert(ablation.draw_used_expert(of.traffic, expert, seed=turn))
+    page_context.select_expert(ablation.draw_used_expert(subject.traffic, expert, seed=turn))
 
 
-def show_summary(of: Subject, expert: int, user: int) -> list[str]:
+def show_summary(subject: Subject, expert: int, user: int) -> list[str]:
     """Answer what it stands for, who uses it and whether it matters. Return how sure that is."""
     meaning_column, use_column, effect_column = st.columns(3, border=True)
     with meaning_column:
-        doubts = _show_meaning(of, expert)
+        doubts = _show_meaning(subject, expert)
     with use_column:
-        survey, (low, high) = of.survey, of.survey.band
-        load, use_text = f"{survey.traffic.load[expert]} of {survey.people:,} people", OFTEN[str(survey.status()[expert])]
+        survey, (low, high) = subject.survey, subject.survey.band
+        load, use_text = f"{survey.traffic.load[expert]} of {survey.n_users:,} people", OFTEN[str(survey.status()[expert])]
         st.markdown(f"**Who uses it?** {use_text}\n\n#### {load}")
         has_text = "has" if expert in survey.traffic.experts[user] else "does not have"
         equal_load = survey.traffic.experts.size / survey.size
         st.caption(f"If all experts were used equally, it would be {equal_load:.0f}. Person {user + 1} {has_text} it.")
         doubts.append(sentences.TEXT("SURE_BAND", low=low, high=high))
     with effect_column:
-        verdict, sentence, effect_details = _describe_effect(of, expert)
+        verdict, sentence, effect_details = _describe_effect(subject, expert)
         st.markdown(f"**Does it matter?**\n\n#### {verdict}")
         st.caption(sentence)
     return doubts + effect_details
 
 
-def _show_meaning(of: Subject, expert: int) -> list[str]:
+def _show_meaning(subject: Subject, expert: int) -> list[str]:
     """Show its one name, which every screen uses, with the evidence that chose it; return the other evidence."""
-    label, own_ranking, truth_notes = overview.label_expert(of.survey, expert), cached.alone(of, expert), []
-    if of.survey.interest_counts is not None:  # a made-up world, in which the truth is known
-        row = cached.expert_table(of).iloc[expert]
+    label, own_ranking, truth_notes = overview.label_expert(subject.survey, expert), cached.alone(subject, expert), []
+    if subject.survey.interest_counts is not None:  # a made-up world, in which the truth is known
+        row = cached.expert_table(subject).iloc[expert]
         truth_notes = ["**True interest.** It has none, because it reads nothing."]
         if row["interest"]:
             values = {"events": row["events"], "chance": row["purity_chance"], "part": row["purity"]}
             truth_notes = [sentences.TEXT("SURE_PLANTED", interest=page_context.escape_markdown(row["interest"]), **values)]
-    name = cache.expert_names(of).get(expert)
+    name = cache.expert_names(subject).get(expert)
     if name is not None and name.holds:
         st.markdown(f"**What does it stand for?** {sentences.MORE}\n\n#### {page_context.escape_markdown(name.genre)}")
-        template = "BY_SLOT" if attribution.can_attribute(of.model) else "BY_PEOPLE"  # type: ignore[arg-type]
+        template = "BY_SLOT" if attribution.can_attribute(subject.model) else "BY_PEOPLE"  # type: ignore[arg-type]
         st.caption(sentences.TEXT(template, genre=page_context.escape_markdown(name.genre), lift=name.lift))
         truth_notes.insert(0, sentences.TEXT("SURE_NAME", low=name.low, n=name.n))
-        if (check := cache.name_check(of)) is not None:
-            truth_notes.insert(1, sentences.TEXT("SURE_CHECK", size=of.survey.size, **check._asdict()))
-    elif of.survey.genres:
+        if (check := cache.name_check(subject)) is not None:
+            truth_notes.insert(1, sentences.TEXT("SURE_CHECK", size=subject.survey.size, **check._asdict()))
+    elif subject.survey.genres:
         st.markdown(f"**What does it stand for?**\n\n#### {sentences.TEXT('NO_NAME')}")
         st.caption(sentences.TEXT("NO_NAME_WHY"))
     else:
@@ -104,19 +104,19 @@ def _show_meaning(of: Subject, expert: int) -> list[str]:
     return truth_notes + sentences.meaning_notes(label, own_ranking)
 
 
-def _describe_effect(of: Subject, expert: int) -> tuple[str, str, list[str]]:
+def _describe_effect(subject: Subject, expert: int) -> tuple[str, str, list[str]]:
     """Return a verdict, a sentence, and how sure that is."""
-    if not of.traffic.load[expert]:
+    if not subject.traffic.load[expert]:
         return "To nobody", "Nobody uses it.", []
-    if of.traffic.experts.shape[1] < 2:
+    if subject.traffic.experts.shape[1] < 2:
         return "It is the only one", "Each person has one expert, and without it nothing reads the history.", []
-    row, matched_row = cached.measure_removal(of, expert), cached.measure_matched_removal(of, expert)
+    row, matched_row = cached.measure_removal(subject, expert), cached.measure_matched_removal(subject, expert)
     return *sentences.describe_effect(row, matched_row), sentences.effect_notes(row, matched_row)
 
 
-def show_dead_notice(of: Subject, expert: int) -> bool:
+def show_dead_notice(subject: Subject, expert: int) -> bool:
     """Show the plain notice on a dead expert. True if the visitor wants to see the rest anyway."""
-    survey = of.survey
+    survey = subject.survey
     (row, column), lines = survey.place(expert), relations.line_loads(survey, expert)
     st.warning(
         f"**Expert {expert} is dead: nobody in this data uses it.** Its row {row} is used {lines['row']:.0f} times and its "

@@ -18,39 +18,39 @@ from pages.experts.cached import Subject
 SLIDER, SWAP = "exp_scale_", "exp_swap"
 
 
-def show_knobs(of: Subject, expert: int, user: int) -> list[str]:
+def show_knobs(subject: Subject, expert: int, user: int) -> list[str]:
     """Show sliders on the left, what they do on the right, and below one expert for everybody. Return what other turns do."""
     context = page_context.require_context()
     edit_list = edits.current_edits(context)
     prediction = cache.user_prediction(context.open_run, user, edit_list, context.keep_seen)
     slider_column, list_column = st.columns([5, 6], gap="medium")
     with slider_column:
-        _place_sliders(of, prediction, edit_list)
-    turned_list = cached.turned_list(of, user, edit_list, context.keep_seen)
+        _place_sliders(subject, prediction, edit_list)
+    turned_list = cached.turned_list(subject, user, edit_list, context.keep_seen)
     with list_column:
-        doubts = _show_list(of, turned_list)
+        doubts = _show_list(subject, turned_list)
     if prediction.scales:
-        _show_cost(of, prediction.scales)
+        _show_cost(subject, prediction.scales)
         if len(turned_list.table):
             with st.expander("Every number", icon=":material/table:"):
                 _show_numbers(turned_list)
     else:
         page_elements.show_explanation(sentences.KNOBS)
-    _show_everybody(of, expert)
+    _show_everybody(subject, expert)
     return doubts
 
 
 # --- a person's experts ----------------------------------------------------------------------------------------------------
 
 
-def _place_sliders(of: Subject, prediction: Prediction, edit_list: Edits) -> None:
+def _place_sliders(subject: Subject, prediction: Prediction, edit_list: Edits) -> None:
     st.markdown("**How strong is each expert?** :small[1 is as it is, 0 is silenced]")
     columns, edits_locked = st.columns(2, gap="small"), page_context.is_locked(edits.PARAMETER)
     for rank, expert in enumerate(prediction.experts):
         key = f"{SLIDER}{expert}"
         st.session_state[key] = float(prediction.scales.get(expert, 1.0))  # what the list of edits says, whoever changed it
         columns[rank % 2].slider(
-            _name_expert(of, expert),
+            _name_expert(subject, expert),
             0.0,
             edit_lists.LARGEST_FACTOR,
             step=0.25,
@@ -73,13 +73,13 @@ def _scale_expert(expert: int) -> None:
         edits.set_edits(edit_lists.set_scale(edits.current_edits(page_context.require_context()), expert, float(factor)))
 
 
-def _name_expert(of: Subject, expert: int) -> str:
-    name = cache.expert_name(of, expert)
+def _name_expert(subject: Subject, expert: int) -> str:
+    name = cache.expert_name(subject, expert)
     return f"{expert} · {escape_markdown(name)}" if name else f"{expert}"
 
 
-def _show_list(of: Subject, turned_list: TurnedList) -> list[str]:
-    plural, verb, doubts = of.item_words.many, of.item_words.did, []
+def _show_list(subject: Subject, turned_list: TurnedList) -> list[str]:
+    plural, verb, doubts = subject.item_words.plural, subject.item_words.verb, []
     if turned_list.table.empty:
         st.markdown(f"**Their ten {plural}, with every expert as it is**")
     else:
@@ -115,10 +115,10 @@ def _show_numbers(turned_list: TurnedList) -> None:
     page_elements.show_table("exp_turned", turned_rows, sentences.KNOBS, alt, column_config=columns)
 
 
-def _show_cost(of: Subject, scales: Scales) -> None:
+def _show_cost(subject: Subject, scales: Scales) -> None:
     """Say what the turn costs everybody: kept once measured."""
-    n_touched = len(users_touched(everybodys_factors(of.traffic, scales)))
-    cost = cached.known_cost(of, scales)
+    n_touched = len(users_touched(everybodys_factors(subject.traffic, scales)))
+    cost = cached.known_cost(subject, scales)
     if cost is None:
         users_text = f"{SAMPLE} of the {n_touched:,}" if n_touched > SAMPLE else f"the {n_touched:,}"
         with page_elements.place_in_row():
@@ -131,7 +131,7 @@ def _show_cost(of: Subject, scales: Scales) -> None:
         if not is_pressed:
             return
         bar = place.progress(0.0)
-        cost = cached.measure_cost(of, scales, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
+        cost = cached.measure_cost(subject, scales, lambda share: bar.progress(min(share, 1.0), text=f"{share:.0%}"))
         place.empty()
     turn_effect, null_effect = cost.to_dict("records")
     scope_text = (
@@ -151,9 +151,9 @@ def _show_cost(of: Subject, scales: Scales) -> None:
 # --- one expert, for everybody ---------------------------------------------------------------------------------------------
 
 
-def _show_everybody(of: Subject, expert: int) -> None:
+def _show_everybody(subject: Subject, expert: int) -> None:
     """Remove the chosen expert from everybody who uses it, or put another in its place."""
-    traffic = of.traffic
+    traffic = subject.traffic
     page_elements.show_heading(f"Expert {expert}, removed or replaced for everybody")
     if not traffic.load[expert] or traffic.experts.shape[1] < 2:
         st.write(sentences.TEXT("NOTHING_TO_REMOVE"))
@@ -161,16 +161,24 @@ def _show_everybody(of: Subject, expert: int) -> None:
     drawn = ablation.draw_used_expert(traffic, expert, apart=True)
     chart, controls = st.columns([5, 3], gap="medium")
     with controls:
-        other = number_input("Put this expert in its place", 0, of.survey.size - 1, None, key=SWAP, placeholder="Type a number")
+        other = number_input(
+            "Put this expert in its place", 0, subject.survey.size - 1, None, key=SWAP, placeholder="Type a number"
+        )
         place_button(
-            "Another at random", "exp_swap_lucky", _draw_other, of, expert, icon="casino", disabled=page_context.is_locked(SWAP)
+            "Another at random",
+            "exp_swap_lucky",
+            _draw_other,
+            subject,
+            expert,
+            icon="casino",
+            disabled=page_context.is_locked(SWAP),
         )
         replacement = drawn if other is None else int(other)
         if other is None:
             st.caption(f"Now it is expert {drawn}, drawn at random.")
         if replacement == expert:
             st.info(f"Expert {expert} in its own place changes nothing.")
-    table = cached.effects(of, expert, replacement)
+    table = cached.effects(subject, expert, replacement)
     figure = charts.draw_effects(table.assign(name=table["change"].map(_effect_name)), page_context.theme_palette())
     row = table.iloc[0]
     interval = f"{row['low']:+.4f} to {row['high']:+.4f}"
@@ -188,10 +196,10 @@ def _show_everybody(of: Subject, expert: int) -> None:
         )
 
 
-def _draw_other(of: Subject, expert: int) -> None:
+def _draw_other(subject: Subject, expert: int) -> None:
     turn = st.session_state.get("exp_swap_turn", 0) + 1
     st.session_state["exp_swap_turn"] = turn
-    st.session_state[SWAP] = ablation.draw_used_expert(of.traffic, expert, seed=turn, apart=True)
+    st.session_state[SWAP] = ablation.draw_used_expert(subject.traffic, expert, seed=turn, apart=True)
 
 
 def _effect_name(change: str) -> str:

@@ -26,29 +26,29 @@ STATUS = ("all", "hot", "usual", "cold", "dead")
 FIRST = ("expert", "name", "interest", "purity", "load", "status", "d_ndcg")
 
 
-def show_all_experts(of: Subject, *_: int) -> list[str]:
+def show_all_experts(subject: Subject, *_: int) -> list[str]:
     """Show all experts as a sortable table."""
-    effects, size = cached.all_effects(of), of.survey.size
+    effects, size = cached.all_effects(subject), subject.survey.size
     with page_elements.place_in_row("bottom"):
         st.subheader(f"All {size:,} experts", anchor=False, width="stretch")
         status = choose_one("Show", STATUS, key="exp_show", width="content", help=glossary.EXPERT_LOAD_HELP)
         all_columns = bind_widget(st.toggle, "More columns", key="exp_more")
     columns = page_elements.parse_columns(TEXT("COLUMNS"))
-    experts = cached.list_experts(of, status, effects, tuple(columns))
+    experts = cached.list_experts(subject, status, effects, tuple(columns))
     order = [name for name in experts if all_columns or name in FIRST]
     alt = f"{len(experts)} experts with row, column, people, status, genres and limits"
     _show_table("exp_table", experts, expert_words.ALL, alt, columns, column_order=order, height=250)
     st.caption("Tick a row to open that expert.")
-    counts = cached.expert_table(of)["status"].value_counts()
+    counts = cached.expert_table(subject)["status"].value_counts()
     doubts = ["**How busy.** " + ", ".join(f"{counts.get(name, 0)} {name}" for name in STATUS[1:]) + "."]
-    if of.survey.genres:
-        labelled, chance = cached.dead_by_chance(of)
+    if subject.survey.genres:
+        labelled, chance = cached.dead_by_chance(subject)
         doubts.append(TEXT("SURE_NAMES", labelled=labelled, size=size, chance=chance))
     if effects is not None:
         n_worse, n_better, chance = ablation.count_clear_effects(effects)
         doubts.append(TEXT("SURE_ALL", worse=n_worse, better=n_better, size=len(effects), chance=chance))
-    elif of.traffic.experts.shape[1] > 1:
-        ablations, request_arguments = Ablations(page_context.RUNS), (of.run, of.dataset.hash)
+    elif subject.traffic.experts.shape[1] > 1:
+        ablations, request_arguments = Ablations(page_context.RUNS), (subject.run, subject.dataset.hash)
         job_bar.offer_job(
             ablations,
             ablations.latest_job(**ablations.make_request(*request_arguments)),
@@ -87,29 +87,29 @@ GROUPS = {
 }  # fmt: skip
 
 
-def show_users_and_items(of: Subject, expert: int, user: int) -> list[str]:
+def show_users_and_items(subject: Subject, expert: int, user: int) -> list[str]:
     """Who uses the expert and what it reads of them, which genres stand out among them, and which items it suggests."""
-    _show_example_users(of, expert)
-    _show_genres(of, expert)
-    doubts = _show_items(of, expert)
-    _show_own_experts(of, user)
+    _show_example_users(subject, expert)
+    _show_genres(subject, expert)
+    doubts = _show_items(subject, expert)
+    _show_own_experts(subject, user)
     return doubts
 
 
-def _show_example_users(of: Subject, expert: int) -> None:
-    users, plural = cached.example_users(of, expert), of.item_words.many
+def _show_example_users(subject: Subject, expert: int) -> None:
+    users, plural = cached.example_users(subject, expert), subject.item_words.plural
     page_elements.show_heading(f"Its people, and the {plural} it reads")
-    st.caption(TEXT("READS") if of.survey.of_reading is not None else TEXT("READS_NOT", many=plural))
+    st.caption(TEXT("READS") if subject.survey.of_reading is not None else TEXT("READS_NOT", many=plural))
     for group, rows in users.groupby("group", sort=False):
         st.markdown(f"**{GROUPS[group]}**")
         for row in rows.to_dict("records"):
-            _show_user(of, row)
-    page_elements.show_explanation(expert_words.PEOPLE)
+            _show_user(subject, row)
+    page_elements.show_explanation(expert_words.USERS)
 
 
-def _show_user(of: Subject, row: dict[str, Any]) -> None:
+def _show_user(subject: Subject, row: dict[str, Any]) -> None:
     button_column, text_column = st.columns([1, 4], vertical_alignment="center")
-    number, plural = row["user"] + 1, of.item_words.many
+    number, plural = row["user"] + 1, subject.item_words.plural
     place_button(
         f"Person {number}",
         f"exp_meet_{row['group']}_{number}",
@@ -120,7 +120,7 @@ def _show_user(of: Subject, row: dict[str, Any]) -> None:
         disabled=page_context.is_locked("user"),
         help="The expert stays.",
     )
-    titles = [page_context.escape_markdown(inspect.split_year(of.dataset.catalog.title(item))[0]) for item in row["items"]]
+    titles = [page_context.escape_markdown(inspect.split_year(subject.dataset.catalog.title(item))[0]) for item in row["items"]]
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
         reading_text = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
@@ -131,10 +131,10 @@ def _show_user(of: Subject, row: dict[str, Any]) -> None:
     text_column.markdown(f"{reading_text}  \n:small[:gray[{detail_text}]]")
 
 
-def _show_own_experts(of: Subject, user: int) -> None:
+def _show_own_experts(subject: Subject, user: int) -> None:
     """Show how busy the chosen person's experts are."""
     page_elements.show_heading(f"The experts of person {user + 1}")
-    frame = overview.hot_experts(of.traffic, user)
+    frame = overview.hot_experts(subject.traffic, user)
     alt = f"The experts of person {user + 1} with weight, load and status"
     page_elements.show_table("exp_own", frame, expert_words.HOT, alt, column_config=page_elements.parse_columns(TEXT("OWN")))
 
@@ -144,8 +144,8 @@ def _show_own_experts(of: Subject, user: int) -> None:
 SOURCES = {"people": "In the histories of its people", "reads": "In what it reads of them"}
 
 
-def _show_genres(of: Subject, expert: int) -> None:
-    survey = of.survey
+def _show_genres(subject: Subject, expert: int) -> None:
+    survey = subject.survey
     if not survey.genres:
         return
     page_elements.show_heading("Its genres")
@@ -164,10 +164,10 @@ def _show_genres(of: Subject, expert: int) -> None:
     page_elements.show_chart("exp_genres", figure, frame, expert_words.GENRES, alt)
 
 
-def _show_items(of: Subject, expert: int) -> list[str]:
+def _show_items(subject: Subject, expert: int) -> list[str]:
     """Show what it pushes up and holds back. Return how sure that is."""
     page_elements.show_heading("What it suggests")
-    plural, pushed_items = of.item_words.many, cached.pushes(of, expert)
+    plural, pushed_items = subject.item_words.plural, cached.pushes(subject, expert)
     direct_column, measured_column = st.columns(2, gap="medium")
     with direct_column:
         st.markdown("##### Alone")
@@ -217,9 +217,9 @@ def _format_times(row: dict[str, float]) -> str:
 # --- what is around it -----------------------------------------------------------------------------
 
 
-def show_neighbours(of: Subject, expert: int, _: int) -> None:
-    survey, palette = of.survey, page_context.theme_palette()
-    likeness, lines = relations.cosine_table(survey, of.model, expert), relations.line_loads(survey, expert)
+def show_neighbours(subject: Subject, expert: int, _: int) -> None:
+    survey, palette = subject.survey, page_context.theme_palette()
+    likeness, lines = relations.cosine_table(survey, subject.model, expert), relations.line_loads(survey, expert)
     for place, line, number in zip(st.columns(2, gap="medium"), ("row", "column"), survey.place(expert), strict=True):
         with place:
             st.markdown(f"##### {line.capitalize()} {number}: {lines[line]:,.0f} uses, {lines['even']:,.0f} if all were equal")

@@ -11,7 +11,7 @@ from elastic_core.text import escape_markdown
 from pages.components import page_text
 
 TEXT = page_text.load_page_text(__file__)
-ALL, PEOPLE, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = TEXT.chart_texts(
+ALL, USERS, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = TEXT.chart_texts(
     "ALL PEOPLE GENRES ITEMS EFFECTS SIBLINGS NEAREST TOGETHER KNOBS HOT"
 )
 MORE = ":green-badge[holds for other people]"

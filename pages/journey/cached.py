@@ -14,36 +14,36 @@ from pages.components.cache import OpenRun, cached_resource
 
 
 @cached_resource(64)
-def trace_moments(of: OpenRun, user: int, keep_seen: bool) -> HistoryTrace:
+def trace_moments(open_run: OpenRun, user: int, keep_seen: bool) -> HistoryTrace:
     """The same person at many moments."""
-    return trace.trace_moments(of.model, of.dataset, user, keep_seen=keep_seen)
+    return trace.trace_moments(open_run.model, open_run.dataset, user, keep_seen=keep_seen)
 
 
 @cached_resource(64)
-def trace_dispatch(of: OpenRun, items: np.ndarray, events: int) -> Dispatch:
+def trace_dispatch(open_run: OpenRun, items: np.ndarray, events: int) -> Dispatch:
     """The last `events`, read with the experts that the whole history retrieves. Raises InputError without a dispatcher."""
-    return trace.trace_dispatch(of.model, of.dataset, items, events)
+    return trace.trace_dispatch(open_run.model, open_run.dataset, items, events)
 
 
 @cached_resource(64)
-def event_influence(of: OpenRun, history: History, scales: Scales, keep_seen: bool) -> Influence:
+def event_influence(open_run: OpenRun, history: History, scales: Scales, keep_seen: bool) -> Influence:
     """Each of the last events taken away once."""
-    return influence.measure_influence(of.model, of.dataset, history, scales, keep_seen)
+    return influence.measure_influence(open_run.model, open_run.dataset, history, scales, keep_seen)
 
 
 @cached_resource(64)
-def bin_aggregation(of: OpenRun, items: np.ndarray, layer: int) -> Aggregation:
+def bin_aggregation(open_run: OpenRun, items: np.ndarray, layer: int) -> Aggregation:
     """How the retrieved experts read a history. Raises InputError where there is nothing to read with."""
-    return trace.bin_aggregation(of.model, items, layer)
+    return trace.bin_aggregation(open_run.model, items, layer)
 
 
 @cached_resource(64)
-def expert_reads(of: OpenRun, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
+def expert_reads(open_run: OpenRun, items: np.ndarray) -> tuple[DataFrame | None, dict[int, str]]:
     """What every retrieved expert reads of a history, by name, and what it holds or reads most, in words; nothing for a model
     that does not say."""
     try:
-        traced = trace_history(of.model, items)
+        traced = trace_history(open_run.model, items)
     except InputError:
         return None, {}
-    table = trace.read_items(of.dataset, items, traced)
+    table = trace.read_items(open_run.dataset, items, traced)
     return table, {expert: f"slot: {names}" for expert, names in trace.reading_texts(table).items()}

@@ -31,7 +31,7 @@ def choose_moment(context: Context) -> int:
         )
         st.session_state[MOMENT] = last_moment
     st.session_state[MOMENT_OF] = owner
-    item_word, verb = context.item_words.one, context.item_words.did
+    item_word, verb = context.item_words.singular, context.item_words.verb
     moment = int(bind_widget(
         st.slider, f"Read up to {item_word}", 1, last_moment, last_moment, key=MOMENT, control_name="How much is read",
         help=f"What they {verb} next is hidden from the model; gold marks it.",
@@ -52,10 +52,10 @@ def show_edit_bar(context: Context, edit_list: Edits, edited_person: EditedPerso
     with page_elements.place_in_row("bottom"):
         last_event = int(edited_person.numbers[-1]) if n_left else 0
         place_button(
-            f"Remove the last {context.item_words.one}", "jrn_last", edits.append_edits, Remove(last_event, last_event),
+            f"Remove the last {context.item_words.singular}", "jrn_last", edits.append_edits, Remove(last_event, last_event),
             icon="backspace", disabled=edits_locked or n_left < 2,
         )  # fmt: skip
-        with st.popover(f"Add {context.item_words.a}", icon=":material/add:", disabled=edits_locked, key="jrn_adding"):
+        with st.popover(f"Add {context.item_words.with_article}", icon=":material/add:", disabled=edits_locked, key="jrn_adding"):
             _offer_items(context)
         with st.popover("Remove", icon=":material/delete:", disabled=edits_locked or n_left < 2, key="jrn_removing"):
             _offer_removal(context, edited_person)
@@ -70,11 +70,11 @@ def _offer_items(context: Context) -> None:
         return
     table = inspect.find_items(context.dataset, text)
     if table.empty:
-        st.write(f"No title has these words. There are {context.dataset.catalog.n_items:,} {context.item_words.many}.")
+        st.write(f"No title has these words. There are {context.dataset.catalog.n_items:,} {context.item_words.plural}.")
         return
     titles = dict(zip(table["item"], table["title"], strict=True))
     item = int(
-        st.selectbox(context.item_words.one.capitalize(), list(titles), format_func=titles.__getitem__, key="jrn_add_item")
+        st.selectbox(context.item_words.singular.capitalize(), list(titles), format_func=titles.__getitem__, key="jrn_add_item")
     )
     place_button("Add it", "jrn_add_do", edits.append_edits, Add((item,)), type="primary")
 
@@ -86,7 +86,7 @@ def _offer_removal(context: Context, edited_person: EditedPerson) -> None:
     newest = numbers[::-1]
     if st.session_state.get(EVENT) not in newest:
         st.session_state[EVENT] = newest[0]
-    label = f"{context.item_words.one.capitalize()} (the latest first)"
+    label = f"{context.item_words.singular.capitalize()} (the latest first)"
     names = {number: f"{number}. {catalog.title(int(edited_person.events[number - 1]))}" for number in newest}
     chosen = int(st.selectbox(label, newest, key=EVENT, format_func=names.__getitem__))
     place_button("Remove it", "jrn_remove_one", edits.append_edits, Remove(chosen, chosen), icon="delete")
@@ -99,7 +99,7 @@ def _offer_removal(context: Context, edited_person: EditedPerson) -> None:
 def _offer_typed_list(context: Context, edited_person: EditedPerson) -> None:
     samples = context.dataset.catalog.titles_of(context.dataset.all_counts().argsort()[::-1][:3])
     with st.form("jrn_typed", border=False):
-        label = f"Your list: one {context.item_words.one} a line, the oldest first"
+        label = f"Your list: one {context.item_words.singular} a line, the oldest first"
         text = st.text_area(label, key=LIST, height=100, max_chars=20_000, placeholder="\n".join(samples), help=TEXT("TYPED"))
         st.form_submit_button("Read this list", type="primary", on_click=_read_list, help="Ctrl+Enter does the same.")
     if not text.strip():
@@ -116,7 +116,7 @@ def _offer_typed_list(context: Context, edited_person: EditedPerson) -> None:
         st.warning(f"We did not understand lines {lines} either.", icon=":material/help:")
     if typed_items.problems:
         count = len(typed_items.items)
-        label = f"Read the {count} understood {context.item_words.one if count == 1 else context.item_words.many}"
+        label = f"Read the {count} understood {context.item_words.singular if count == 1 else context.item_words.plural}"
         edits_to_add = (
             Add(typed_items.items),
             Remove(1, len(edited_person.events)),

@@ -17,7 +17,7 @@ def show_opening() -> None:
     question = "What if this history were different?" if context.model.retrieves else "What does this run make of this history?"
     page_elements.show_title(question)
     n_events = int(context.dataset.readable_lengths()[context.user]) + 1
-    st.markdown(TEXT("IDEA", person=context.user + 1, did=item_words.did, events=n_events, many=item_words.many))
+    st.markdown(TEXT("IDEA", person=context.user + 1, did=item_words.verb, events=n_events, many=item_words.plural))
     if not context.model.retrieves:
         st.info(TEXT("INSTEAD"))
 
@@ -68,8 +68,8 @@ item_words = context.item_words
 
 show_opening()
 edit_list = edits.current_edits(context)
-left, right = st.columns([6, 5], gap="medium")  # a cause and its effect stand side by side
-with left:
+edit_column, list_column = st.columns([6, 5], gap="medium")  # a cause and its effect stand side by side
+with edit_column:
     moment = controls.choose_moment(context)
     n_events = None if moment == context.dataset.readable_lengths()[context.user] else moment
     history_place, verdict_place, null_place, choice_place = (
@@ -78,7 +78,7 @@ with left:
         st.container(),
         page_elements.place_in_row("top"),
     )
-with right:
+with list_column:
     list_place = st.container()
     keep_seen = user_cards.choose_keep_seen(context, "jrn_ranked")
 edited_person = edits.apply_user_edits(context, edit_list, moment)

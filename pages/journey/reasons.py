@@ -34,7 +34,7 @@ def show_influence(context: Context, prediction: Prediction) -> list[str]:
         st.write(controls.format_error(error))
         return []
     if influence.nothing:
-        st.markdown(TEXT("NOTHING", one=context.item_words.one))
+        st.markdown(TEXT("NOTHING", one=context.item_words.singular))
         return []
     name = split_year(context.dataset.catalog.title(target))[0]
     st.markdown(
@@ -43,7 +43,7 @@ def show_influence(context: Context, prediction: Prediction) -> list[str]:
             name=page_context.escape_markdown(name),
             rank=influence.rank,
             running=influence.running,
-            one=context.item_words.one,
+            one=context.item_words.singular,
         )
     )
     st.markdown(influence.sentence)
@@ -127,7 +127,7 @@ def show_moments(context: Context, moment: int, keep_seen: bool) -> None:
         "luck": (moment_row["running"] + 1) / 2,
     }
     st.markdown(
-        TEXT("CAME_NEXT", many=context.item_words.many, title=page_context.escape_markdown(moment_row["title"]), **values)
+        TEXT("CAME_NEXT", many=context.item_words.plural, title=page_context.escape_markdown(moment_row["title"]), **values)
     )
     page_elements.show_chart(
         "jrn_along",
@@ -187,7 +187,7 @@ def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
     most, k = min(prediction.n_read, MOST), len(prediction.active_experts)
     events = opening_events(prediction.n_read, k)
     if most > LEAST:
-        label, key = f"N: the last {words.many}", f"{EVENTS}_{most}"
+        label, key = f"N: the last {words.plural}", f"{EVENTS}_{most}"
         events = bind_widget(st.slider, label, LEAST, most, events, key=key, control_name="Events drawn")
     try:
         dispatch = cached.trace_dispatch(context.open_run, prediction.history.items, events)
@@ -195,9 +195,9 @@ def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
         st.write(controls.format_error(error))
         return
     values = {
-        "one": words.one,
-        "many": words.many,
-        "a": words.a,
+        "one": words.singular,
+        "many": words.plural,
+        "a": words.with_article,
         "n": events,
         "k": k,
         "links": dispatch.links,

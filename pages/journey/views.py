@@ -5,8 +5,8 @@ import streamlit as st
 from elastic_core.core.contract import Retrieved
 from elastic_core.services.edits import EditedPerson, Edits, Scale, Silence, format_edits
 from elastic_core.services.person import inspect
-from elastic_core.services.person.edited_history import ADDED, REMOVED, event_rows
-from elastic_core.services.person.inspect import Words
+from elastic_core.services.person.edited_history import ADDED_EVENT, REMOVED_EVENT, event_rows
+from elastic_core.services.person.inspect import ItemWords
 from elastic_core.services.person.names import raw_ids
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import compare_lists
@@ -18,7 +18,7 @@ from pages.journey import cached
 from pages.journey.sentences import EXPERTS, LISTS, TEXT
 
 GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem),1fr));column-gap:1rem"
-MARKS = {ADDED: ("+ ", "added here"), REMOVED: ("− ", "removed")}
+MARKS = {ADDED_EVENT: ("+ ", "added here"), REMOVED_EVENT: ("− ", "removed")}
 
 
 def show_history(context: Context, edited_person: EditedPerson, changed: bool) -> None:
@@ -29,13 +29,15 @@ def show_history(context: Context, edited_person: EditedPerson, changed: bool) -
         (name, year), state = inspect.split_year(row["title"]), row["state"]
         sign, note = MARKS.get(state, ("", ""))
         signs |= {sign + state} if sign else set()
-        cards.append(ItemCard(sign + name, year, row["genres"], note=note, faded=state == REMOVED))
+        cards.append(ItemCard(sign + name, year, row["genres"], note=note, faded=state == REMOVED_EVENT))
     n_shown = sum(not cell.faded for cell in cards)
     own_count_text = f" ({edited_person.n_own} before your edits)" if changed and count != edited_person.n_own else ""
     parts = [f"The last {n_shown} of {count}{own_count_text}." if n_shown < count or own_count_text else "Oldest first."]
     parts += [f"The model reads the last {length}."] if length < count and context.model.trained else []
     parts += [f"{', '.join(sorted(signs))}."] if signs else []
-    user_cards.show_history_row(context, cards, f"The last {n_shown} {context.item_words.many} of this history", " ".join(parts))
+    user_cards.show_history_row(
+        context, cards, f"The last {n_shown} {context.item_words.plural} of this history", " ".join(parts)
+    )
 
 
 def command_words(context: Context, edit_list: Edits, edited_person: EditedPerson, whole_history: bool) -> list[str]:
@@ -64,7 +66,7 @@ def show_lists(context: Context, prediction: Prediction, before: Prediction | No
             page_elements.show_table("jrn_list", change.table, LISTS, "The first ten with score, rank before and change")
 
 
-def show_verdict(prediction: Prediction, before: Prediction, peer: str, item_words: Words) -> None:
+def show_verdict(prediction: Prediction, before: Prediction, peer: str, item_words: ItemWords) -> None:
     """One or two sentences: what moved."""
     change, truth_known = (
         compare_lists(before.recommendation, prediction.recommendation),
@@ -72,14 +74,14 @@ def show_verdict(prediction: Prediction, before: Prediction, peer: str, item_wor
     )
     if peer:
         ranks = f"rank {change.truth_after} here and {change.truth_before} there"
-        truth = f" What they {item_words.did} next is at {ranks}." if truth_known else ""
+        truth = f" What they {item_words.verb} next is at {ranks}." if truth_known else ""
         n_shared = len(change.table) - change.counts["new"]
         peer_name = page_context.escape_markdown(peer)
-        text = f"**Beside {peer_name}:** the two runs share {n_shared} of their ten {item_words.many}.{truth}"
+        text = f"**Beside {peer_name}:** the two runs share {n_shared} of their ten {item_words.plural}.{truth}"
         st.info(text, icon=":material/compare_arrows:")
         return
-    truth = f" What they {item_words.did} next {change.truth_moved}." if truth_known else ""
-    moves = f"{page_context.escape_markdown(change.summary(item_words.many))} {prediction.others_retrieved(before)}"
+    truth = f" What they {item_words.verb} next {change.truth_moved}." if truth_known else ""
+    moves = f"{page_context.escape_markdown(change.summary(item_words.plural))} {prediction.others_retrieved(before)}"
     st.info(f"**Against the original:**{truth} {moves}", icon=":material/swap_vert:")
 
 
@@ -88,14 +90,14 @@ def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_event
     null = cache.null_edits(context.open_run, context.user, edit_list, keep_seen, n_events) if edit_list else None
     if null is None:
         return
-    (_, own_change, null_change, _), *other_rows = null.rows(verb := context.item_words.did)
+    (_, own_change, null_change, _), *other_rows = null.rows(verb := context.item_words.verb)
     text = TEXT(
         "BY_CHANCE",
         done=page_context.escape_markdown(str(null.table["done"].iloc[0])),
         what=f"what they {verb} next" if null.truth_known else "the item that moved most",
         own=own_change,
         n=null.n,
-        others="experts" if isinstance(edit_list[-1], Silence | Scale) else context.item_words.many,
+        others="experts" if isinstance(edit_list[-1], Silence | Scale) else context.item_words.plural,
         null=f"the median is {null_change}" if null_change[0].isdigit() else null_change,
     )
     st.markdown(

@@ -13,19 +13,19 @@ toy_routers = cached_data(1, "Training two tiny routers …")(
 
 
 @cached_data(32, "One backward pass with the gate, one without …")
-def gradient_table(of: OpenRun, user: int) -> pd.DataFrame:
-    return gate.gradient_table(of.model, of.dataset, user)
+def gradient_table(open_run: OpenRun, user: int) -> pd.DataFrame:
+    return gate.gradient_table(open_run.model, open_run.dataset, user)
 
 
 @cached_resource(64)
-def ungated_list(of: OpenRun, user: int, keep_seen: bool) -> GateComparison:
+def ungated_list(open_run: OpenRun, user: int, keep_seen: bool) -> GateComparison:
     """What the gate does to a person's list once the model is trained."""
-    return gate.compare_without_gate(of.model, of.dataset, user, keep_seen)
+    return gate.compare_without_gate(open_run.model, open_run.dataset, user, keep_seen)
 
 
 @cached_data(32, "Searching several hundred people’s experts both ways …")
-def search_as_printed(of: OpenRun, user: int, k: int, events_ago: int = 0) -> checks.PrintedSearch:
+def search_as_printed(open_run: OpenRun, user: int, k: int, events_ago: int = 0) -> checks.PrintedSearch:
     """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
     return checks.search_as_printed(
-        search.first_memory(of.model).keys, k, checks.people_queries(of.model, of.dataset, user, ago=events_ago)
+        search.first_memory(open_run.model).keys, k, checks.people_queries(open_run.model, open_run.dataset, user, ago=events_ago)
     )

@@ -5,21 +5,21 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from elastic_core.services.person.inspect import Words
+from elastic_core.services.person.inspect import ItemWords
 from elastic_core.text import escape_plotly as safe
 from pages.components.plot import STEADY, Chart, Palette, panel_layout, style_figure
 
 STROKE, SQUARE = 24, 14  # pixels of the weightiest vote of one event, and of those of all earlier ones
 
 
-def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, item_words: Words, p: Palette) -> Chart:
+def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, item_words: ItemWords, p: Palette) -> Chart:
     """Who voted for whom: events along x (`marks` with their `title`), a row an elected expert and one for all others, and
     beside each row the sum of its votes and, in brackets, how many are usual. The event that is looked at has a line, too."""
     k = len(sums) - 1
     elected_sums, colours = sums[:k], [p.load[-1]] * k + [p.muted]
     names = [*(f"{row.place}. expert {row.expert}" for row in elected_sums.itertuples()), "all others"]
     single = marks["event"] > 0
-    drawn_text = f"votes of {'all' if single.all() else 'the last'} {item_words.many}"
+    drawn_text = f"votes of {'all' if single.all() else 'the last'} {item_words.plural}"
     first, last = int(marks.loc[single, "event"].min()), int(marks["event"].max())
     data: list[dict[str, Any]] = []
     stroke = {"symbol": "line-ns-open", "line": {"width": 3}}
@@ -29,7 +29,7 @@ def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, item_words: 
         numbered = [f"{n}. {title}" if n else "" for n, title in zip(part["event"], part["title"], strict=True)]
         texts = [
             f"{safe(name)}<br>expert {row.experts}: {row.share:.0%} of its vote, {row.votes:.1%} of all votes" if name
-            else f"all {item_words.many} before: {row.votes:.1%} of all votes"
+            else f"all {item_words.plural} before: {row.votes:.1%} of all votes"
             for name, row in zip(numbered, part.itertuples(), strict=True)
         ]  # fmt: skip
         data.append({
@@ -44,7 +44,7 @@ def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, item_words: 
         "textposition": "outside",
         "text": [*(f"{row.votes:.0%} ({row.usual:.1%})" for row in elected_sums.itertuples()), f"{sums['votes'].iloc[k]:.0%}"],
         "cliponaxis": False,
-        "hovertemplate": "%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + item_words.many + "<extra></extra>",
+        "hovertemplate": "%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + item_words.plural + "<extra></extra>",
     })  # fmt: skip
     layout = panel_layout([0.78, 0.22], (drawn_text, "votes (average)"), p, gap=0.02) | {
         "height": 90 + 30 * (k + 1), "margin": {"l": 8, "r": 8, "t": 30, "b": 8}, "showlegend": False, "dragmode": False,
@@ -55,7 +55,7 @@ def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, item_words: 
     plain = {"showgrid": False, "zeroline": False, "fixedrange": True}
     layout["xaxis"] |= plain | {
         "tickvals": list(ticks), "ticktext": list(ticks.values()), "range": [min(ticks) - 1, last + 1],
-        "title": {"text": f"{item_words.many}, old to new", "standoff": 0},
+        "title": {"text": f"{item_words.plural}, old to new", "standoff": 0},
     }  # fmt: skip
     layout["xaxis2"] |= plain | {"showticklabels": False, "range": [0, 2 * max(float(elected_sums["votes"].max()), 1e-6)]}
     rows = {"range": [k + 0.5, -0.5], "tickvals": list(range(k + 1)), "ticktext": names}

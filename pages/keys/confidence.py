@@ -101,7 +101,7 @@ def _show_ungated_list(context: page_context.Context) -> None:
     by_chance = low if low == high else f"{low} to {high}"
     st.markdown(
         f"**Person {context.user + 1}’s ten without the gate.** If every weight is 1, {new} of the ten "
-        f"{'is' if new == 1 else 'are'} new. What they {context.item_words.did} next {comparison.change.truth_moved}. With "
+        f"{'is' if new == 1 else 'are'} new. What they {context.item_words.verb} next {comparison.change.truth_moved}. With "
         f"random weights, {by_chance} would be new ({len(comparison.chance)} tries)."
     )
 

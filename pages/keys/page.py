@@ -22,7 +22,7 @@ from pages.keys import confidence, search_picture, steps
 from pages.keys.sentences import MILLION, OWN, TEXT, TITLE, TOY
 from pages.keys.steps import ANGLES, EVENT, Scene
 
-SIDE, MANY = 1024, 8  # of "a million"
+SIDE, N_WANTED = 1024, 8  # of "a million"
 MOST = 16
 SEED, SOURCE, OWN_K = "keys_seed", "keys_query", "keys_own_k"
 
@@ -32,7 +32,7 @@ context = page_context.require_context()
 @cached_resource(4)
 def search_million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
     """A random query among a million random keys, and what the long way finds and takes on this machine."""
-    lesson = search.random_lesson(SIDE, width, MANY, seed)
+    lesson = search.random_lesson(SIDE, width, N_WANTED, seed)
     return lesson, checks.check_search(lesson.keys, lesson.k, lesson.query[None])
 
 
@@ -40,7 +40,7 @@ def choose_searching_event() -> VoteTally:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
     tally = votes.tally_votes(context.model, context.dataset, context.user)
     return tally.at(
-        choose_from_list(f"Which {tally.words.one} searches?", tally.offered, key=EVENT, control_name="Event", width=260)
+        choose_from_list(f"Which {tally.words.singular} searches?", tally.offered, key=EVENT, control_name="Event", width=260)
     )
 
 
@@ -68,7 +68,7 @@ def choose_scene(source: str) -> Scene:
         voting = choose_searching_event() if search.has_votes(context.model) else None
         most = min(MOST, search.first_memory(context.model).keys.n_subkeys ** 2)
         k = bind_widget(st.slider, "How many, k", 1, most, min(search.experts_wanted(context.model), most), key=OWN_K, width=180)
-    whose = "history" if voting is None else f"{voting.words.one} {voting.event}"
+    whose = "history" if voting is None else f"{voting.words.singular} {voting.event}"
     lesson = search.lesson_of_user(context.model, context.dataset, context.user, k, voting.ago if voting else 0)
     name = f"Person {context.user + 1}’s {whose}"
     return Scene(lesson, name, f"{context.run.name}/{name}/{k}", voting)
@@ -105,7 +105,7 @@ step = steps.choose_step(scene)
 if voting is not None and step != "Vote":
     m = search.experts_wanted(context.model)
     fewer = "" if lesson.k == m else f" {TEXT('FEWER', k=m)}"
-    intro.caption(TEXT("VOTING", one=voting.words.one) + fewer)
+    intro.caption(TEXT("VOTING", one=voting.words.singular) + fewer)
 locked_parts = {"step": page_context.is_locked(steps.STEP), "query": page_context.is_locked(ANGLES[0])}
 search_picture.show_search(scene, step, steps.step_texts(scene), locked_parts, partial(steps.follow_browser, scene.steps))
 if voting is not None and step == "Vote":

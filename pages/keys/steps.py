@@ -99,7 +99,7 @@ def step_texts(scene: Scene) -> dict[str, str]:
     texts["Weigh"] = TEXT(kind if kind in ("softmax", "vote", "none") else "other")
     texts["Vote"] = ""
     if election:
-        texts |= {"Weigh": texts["Weigh"].replace("{one}", election.words.one), "Vote": _describe_votes(election)}
+        texts |= {"Weigh": texts["Weigh"].replace("{one}", election.words.singular), "Vote": _describe_votes(election)}
     texts["Vote" if election else "Weigh"] += f" {TEXT('CLOSING')}"
     return texts
 
@@ -118,7 +118,7 @@ def _describe_votes(election: VoteTally) -> str:
     split_text = ", ".join(f"{row.share:.0%} to expert **{row.expert}**" for row in own_rows.itertuples())
     matches_text = f"the {m} experts that match it best" if m > 1 else "the expert that matches it best"
     title = text.one_line(own_rows["title"].iloc[0]).replace("*", " ").replace("{", "(").replace("}", ")")
-    return TEXT("VOTE", one=election.words.one, each=matches_text, k=k, title=f"“{title}”", split=split_text)
+    return TEXT("VOTE", one=election.words.singular, each=matches_text, k=k, title=f"“{title}”", split=split_text)
 
 
 def show_votes(election: VoteTally) -> None:
@@ -128,14 +128,14 @@ def show_votes(election: VoteTally) -> None:
     experts_text = ", ".join(f"expert {row.expert} {row.votes:.0%}" for row in sums.head(k).itertuples())
     marks = votes.vote_marks(vote_rows).merge(election.events, on="event", how="left")
     explanation = page_elements.ChartText(
-        f"Which {item_words.one} asked for which expert?",
-        f"The model read all {len(election.events):,} {item_words.many}. Each stroke is a vote, and its height says how much "
+        f"Which {item_words.singular} asked for which expert?",
+        f"The model read all {len(election.events):,} {item_words.plural}. Each stroke is a vote, and its height says how much "
         "it counts. Squares hold all earlier votes together, bars the sum of a row. The number in brackets is what an average "
         "person gives.",
         "Many votes do not mean that the expert helps. To see that, remove it on Start.",
     )
     alt = (
-        f"Strokes: which of the last {item_words.many} voted for which of the {k} chosen experts. Most wanted first: "
+        f"Strokes: which of the last {item_words.plural} voted for which of the {k} chosen experts. Most wanted first: "
         f"{experts_text}. All other experts: {sums['votes'].iloc[k]:.0%}."
     )
     figure = cached_figure(charts.draw_votes, marks, sums, election.event, item_words, page_context.theme_palette())
@@ -147,7 +147,7 @@ def show_votes(election: VoteTally) -> None:
         alt,
         on_select=_select_clicked_event,
     )
-    st.caption(f"Click a stroke to follow the search of that {item_words.one}.")
+    st.caption(f"Click a stroke to follow the search of that {item_words.singular}.")
 
 
 def _select_clicked_event() -> None:

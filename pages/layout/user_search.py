@@ -27,7 +27,7 @@ def show_search_box(data: Dataset, source: DataConfig, key: str, select_user: Se
         key=key,
         max_chars=80,
         placeholder="id or title",
-        help=f"Such as {quote_code(example_id(data))}, or part of a title they {item_words.did}.",
+        help=f"Such as {quote_code(example_id(data))}, or part of a title they {item_words.verb}.",
         on_change=_take_typed_id,
         args=(source, key, select_user),
         disabled=disabled,
@@ -74,9 +74,9 @@ def _list_matches(data: Dataset, text: str, key: str, select_user: SelectUser) -
             st.caption(f"No id and no title here has {quote_code(text)}. Ids look like {quote_code(example_id(data))}.")
         return
     titles = dict(zip(items["item"], items["title"], strict=True))
-    item = int(st.selectbox(f"Who {item_words.did}", list(titles), format_func=titles.__getitem__, key=f"{key}_item"))
+    item = int(st.selectbox(f"Who {item_words.verb}", list(titles), format_func=titles.__getitem__, key=f"{key}_item"))
     users = inspect.people_with(data, item)
-    st.caption(f"{len(users):,} people {item_words.did} it before their last event" + ("; the latest:" if len(users) else "."))
+    st.caption(f"{len(users):,} people {item_words.verb} it before their last event" + ("; the latest:" if len(users) else "."))
     for user in users["user"].head(USERS_LISTED).tolist():
         if user not in matches_by_id:
             _place_user_button(data, user, key, select_user, None)

@@ -17,37 +17,37 @@ from pages.components.cache import OpenRun, cached_data, cached_resource
 
 
 @cached_resource(4)
-def expert_values(of: OpenRun) -> np.ndarray:
+def expert_values(open_run: OpenRun) -> np.ndarray:
     """The experts of the first memory, `[K, d]`."""
-    table = np.asarray(of.model.expert_values().detach().numpy(), dtype=np.float32)  # type: ignore[operator]
+    table = np.asarray(open_run.model.expert_values().detach().numpy(), dtype=np.float32)  # type: ignore[operator]
     table.setflags(write=False)
     return table
 
 
 @cached_resource(8)
-def read_layouts(of: OpenRun, file: Path) -> Store | None:
+def read_layouts(open_run: OpenRun, file: Path) -> Store | None:
     """The run's stored layouts, read anew when their file changes."""
-    return layouts.read_store(of.run, expert_values(of))
+    return layouts.read_store(open_run.run, expert_values(open_run))
 
 
 @cached_resource(6, "Asking what each expert’s people have in common …")
-def expert_table(of: OpenRun, files: int) -> pd.DataFrame:
+def expert_table(open_run: OpenRun, files: int) -> pd.DataFrame:
     """All experts with what can colour them: load, name, row, column, true interest, last epoch in use. `files`: how many epochs
     are kept so far."""
-    table = overview.expert_table(cache.survey_experts(of))
-    if cache.expert_names(of):
-        table = table.assign(name=[cache.expert_name(of, expert) for expert in table["expert"]])
-    loads = over_time.load_by_epoch(of.run)
+    table = overview.expert_table(cache.survey_experts(open_run))
+    if cache.expert_names(open_run):
+        table = table.assign(name=[cache.expert_name(open_run, expert) for expert in table["expert"]])
+    loads = over_time.load_by_epoch(open_run.run)
     return table.assign(last_used=over_time.last_used(loads)) if loads.shape[1] == len(table) else table
 
 
 @cached_data(32, "Comparing neighbourhoods on the map with the original ones …")
-def trust_table(of: OpenRun, file: Path, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
+def trust_table(open_run: OpenRun, file: Path, settings: Settings, laid: np.ndarray) -> pd.DataFrame:
     """The trust panel for one setting."""
-    return projection_trust.trust_table(expert_values(of), read_layouts(of, file), settings, laid)
+    return projection_trust.trust_table(expert_values(open_run), read_layouts(open_run, file), settings, laid)
 
 
 @cached_data(64)
-def measure_region(of: OpenRun, laid: np.ndarray, labels: np.ndarray) -> Region:
+def measure_region(open_run: OpenRun, laid: np.ndarray, labels: np.ndarray) -> Region:
     """How alike the nearest of those that are laid out are, and what shuffled labels give."""
-    return projection_trust.measure_region(expert_values(of)[laid], labels, (NO_NAME, NO_INTEREST))
+    return projection_trust.measure_region(expert_values(open_run)[laid], labels, (NO_NAME, NO_INTEREST))

@@ -100,8 +100,8 @@ def show_trust() -> None:
         st.markdown(f"{sentence} {alike}")
     with st.expander("How sure?", icon=":material/balance:"):
         st.markdown("\n\n".join([*doubts, colours]))
-        left, right = st.columns([3, 2], gap="medium")
-        with left:
+        left_column, right_column = st.columns([3, 2], gap="medium")
+        with left_column:
             table_shown = panel.assign(seed=panel["seed"].astype("string").fillna("")).rename(
                 columns={"trust": "trustworthiness"}
             )
@@ -110,7 +110,7 @@ def show_trust() -> None:
             page_elements.show_table(
                 "map_trust", table_shown.round(3), sentences.TRUST, f"How many neighbours {len(panel)} maps keep"
             )
-        with right:
+        with right_column:
             noise = None if umap is None else umap.get(settings, 0, "null")
             if noise is None:
                 noise = layouts.project_pca(layouts.random_like(values[laid]))
@@ -154,10 +154,10 @@ if layout == "umap":
 watch_maps()
 expert_map = compute_map()
 labels = pictures.colour_labels(table, colour)
-left, right = st.columns(2, gap="medium")
-with left:
+left_column, right_column = st.columns(2, gap="medium")
+with left_column:
     show_map()
-with right:
+with right_column:
     show_neighbours()
 region = cached.measure_region(context.open_run, expert_map.laid, labels[expert_map.laid])
 alike, colours = sentences.describe_regions(labels.dtype.kind in "OUS", region)

@@ -41,22 +41,22 @@ def show_equations() -> None:
 
 
 def show_glossary() -> None:
-    left, right = st.columns(2)
-    with left:
+    left_column, right_column = st.columns(2)
+    with left_column:
         page_elements.show_heading("Words")
-        st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in glossary.WORDS.items()))
-    with right:
+        st.markdown("\n".join(f"- **{term}**: {meaning}" for term, meaning in glossary.WORDS.items()))
+    with right_column:
         page_elements.show_heading("Metrics and protocols")
-        st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in glossary.METRICS.items()))
+        st.markdown("\n".join(f"- **{term}**: {meaning}" for term, meaning in glossary.METRICS.items()))
         st.caption(TEXT("PROTOCOLS"))
 
 
 def show_limits() -> None:
-    left, right = st.columns(2)
-    with left:
+    left_column, right_column = st.columns(2)
+    with left_column:
         page_elements.show_heading("Limits")
         st.markdown(TEXT("LIMITS"))
-    with right:
+    with right_column:
         page_elements.show_heading("Accessibility and privacy")
         st.markdown(TEXT("ACCESSIBILITY"))
         page_elements.show_heading("Papers")

@@ -53,11 +53,11 @@ def curves_of(table: pd.DataFrame, column: str, doubt: DeltaGenerator) -> None:
         length = _choose_length(lengths)
         start, below = _first_length(lengths, doubt), doubt.columns(2, gap="medium")
         with figures:
-            left, right = st.columns(2, gap="medium")
-        with left:
+            left_column, right_column = st.columns(2, gap="medium")
+        with left_column:
             crossings = curves.crossing_table(curves.speed_ratio(table, "elastic", "sasrec-fused", column))
             _show_curve("spd_time", table, column, "milliseconds", start, length, TEXT.chart_text("TIME"), crossings, below[0])
-        with right:
+        with right_column:
             _show_curve("spd_memory", table, "memory", "megabytes", start, length, TEXT.chart_text("MEMORY"), [], below[1])
     if sentence := curves.history_sentence(table, length, column):
         st.markdown(f"**{sentence}**")

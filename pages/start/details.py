@@ -174,7 +174,7 @@ def _show_item(context: Context, item: int, edited_person: EditedPerson, predict
     events, experts = st.columns(2)
     item_words, palette = context.item_words, page_context.theme_palette()
     with events:
-        st.markdown(f"**Which {item_words.many} speak for it?**")
+        st.markdown(f"**Which {item_words.plural} speak for it?**")
         try:
             influences = item_influence(
                 context.open_run,
@@ -192,8 +192,8 @@ def _show_item(context: Context, item: int, edited_person: EditedPerson, predict
                 (inspect.split_year(each.title)[0], 1 / each.times - 1, format_change(1 / each.times))
                 for each in strongest.itertuples()
             ]
-            st.html(bars_html(rows, TEXT("SPEAKS_LABEL", one=item_words.one), palette.lit))
-            st.caption(TEXT("SPEAKS", one=item_words.one, many=item_words.many, among=len(influences.table)))
+            st.html(bars_html(rows, TEXT("SPEAKS_LABEL", one=item_words.singular), palette.lit))
+            st.caption(TEXT("SPEAKS", one=item_words.singular, many=item_words.plural, among=len(influences.table)))
     with experts:
         if not trace.experts:
             return

@@ -16,7 +16,7 @@ from elastic_core.services.edits import (
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.attribution import Agreement
 from elastic_core.services.person.edited_history import event_rows
-from elastic_core.services.person.model_trace import SHOWN
+from elastic_core.services.person.model_trace import MOST_SHOWN
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.train import run_table
 from pages.components import cache, edits, page_context, page_elements, page_text, user_cards
@@ -27,7 +27,7 @@ from pages.start import details, strip
 TEXT = page_text.load_page_text(__file__)
 OWN_ITEMS = "start_yours_items"  # the box for a visitor's own history
 MOST_CHOSEN, MOST_OFFERED = 10, 5_000  # items of it, and items that it offers, those that most people chose first
-PEOPLE = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
+N_USERS = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
 LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
   .st-key-start_lead_read { display: none }
@@ -68,9 +68,11 @@ def show_opening() -> None:
         initial_prediction.retrieved,
         own_items(edit_list, int(context.dataset.readable_lengths()[context.user])),
     )
-    values = {"one": item_words.one, "many": item_words.many, "did": item_words.did, "person": context.user + 1}
+    values = {"one": item_words.singular, "many": item_words.plural, "did": item_words.verb, "person": context.user + 1}
     if own_history:
-        history_text = TEXT("whom own", count=len(own_history), many=item_words.one if len(own_history) == 1 else item_words.many)
+        history_text = TEXT(
+            "whom own", count=len(own_history), many=item_words.singular if len(own_history) == 1 else item_words.plural
+        )
     elif context.dataset.in_baskets:
         history_text = TEXT("whom basket", events=f"{initial_prediction.n_events:,}", **values)
     else:
@@ -94,7 +96,7 @@ def choose_own_items() -> None:
         st.session_state[OWN_ITEMS] = chosen_items
     offered_items = popular_items(context.dataset)
     label = TEXT(
-        "likes bought" if context.dataset.in_baskets else "likes", many="hobbies" if context.dataset.truth else item_words.many
+        "likes bought" if context.dataset.in_baskets else "likes", many="hobbies" if context.dataset.truth else item_words.plural
     )
     st.multiselect(
         label, offered_items + [item for item in chosen_items if item not in offered_items], format_func=catalog.title,
@@ -114,7 +116,7 @@ def edit_buttons() -> None:
     last_event, edits_locked = int(edited_person.numbers[-1]), page_context.is_locked(edits.PARAMETER)
     with page_elements.place_in_row("bottom", gap="small"):
         place_button(
-            f"Remove the last {item_words.one}", "start_remove", edits.append_edits, Remove(last_event, last_event),
+            f"Remove the last {item_words.singular}", "start_remove", edits.append_edits, Remove(last_event, last_event),
             icon="backspace", disabled=edits_locked or prediction.n_events < 2,
             help=f"Forget “{_title_of_item(prediction.history.items[-1])}” and ask again.",
         )  # fmt: skip
@@ -141,21 +143,22 @@ def show_verdict() -> None:
     if edited_person.silenced:
         phrases.append(f"without expert {' and '.join(map(str, edited_person.silenced))}")
     if edited_person.n_added:
-        phrases.append(f"with {edited_person.n_added} {item_words.one if edited_person.n_added == 1 else item_words.many} added")
+        phrases.append(
+            f"with {edited_person.n_added} {item_words.singular if edited_person.n_added == 1 else item_words.plural} added"
+        )
     phrases += [f"with expert {expert} × {factor:g}" for expert, factor in edited_person.scales.items() if factor]
     if not phrases:
         return
     truth_text = "Nobody knows what comes next after another history."
     if prediction.recommendation.truth is not None:
-        truth_text = (
-            f"★ {_title_of_item(prediction.recommendation.truth)}, which they really {item_words.did} next, {change.truth_moved}."
-        )
+        truth_title = _title_of_item(prediction.recommendation.truth)
+        truth_text = f"★ {truth_title}, which they really {item_words.verb} next, {change.truth_moved}."
     other_experts_text = prediction.others_retrieved(initial_prediction) if edited_person.removed or edited_person.n_added else ""
     text = " and ".join(phrases)
     with st.container(key="start_said"):
         st.info(
             f"**{text[:1].upper()}{text[1:]}:** {truth_text} "
-            f"{page_context.escape_markdown(change.summary(item_words.many))} {other_experts_text}",
+            f"{page_context.escape_markdown(change.summary(item_words.plural))} {other_experts_text}",
             icon=":material/swap_vert:",
         )
 
@@ -163,9 +166,9 @@ def show_verdict() -> None:
 def _removed_name() -> str:
     """`the last 2 films`, `Alien`, `3 films`."""
     removed_numbers = edited_person.removed
-    count = f"{len(removed_numbers)} {item_words.many}"
+    count = f"{len(removed_numbers)} {item_words.plural}"
     if removed_numbers[0] > edited_person.numbers[-1]:
-        return f"the last {item_words.one if len(removed_numbers) == 1 else count}"
+        return f"the last {item_words.singular if len(removed_numbers) == 1 else count}"
     return count if len(removed_numbers) > 1 else _title_of_item(edited_person.events[removed_numbers[0] - 1])
 
 
@@ -175,7 +178,7 @@ def _title_of_item(item: int) -> str:
 
 def show_picture() -> None:
     """The strip, and what its list is chosen from."""
-    rows = event_rows(context.dataset, edited_person, SHOWN, SHOWN)
+    rows = event_rows(context.dataset, edited_person, MOST_SHOWN, MOST_SHOWN)
     open_details = details.current_details(context, edited_person, prediction.recommendation.table["item"].tolist())
     traffic = cache.route_everybody(context.open_run) if prediction.retrieved is not None else None
     names = user_cards.name_user_experts(context, prediction) if prediction.retrieved is not None else {}
@@ -186,10 +189,12 @@ def show_picture() -> None:
     if open_details is not None:
         details.show_details(context, open_details, edited_person, prediction, trace)
     gold_text = (
-        "what the next basket held" if context.dataset.in_baskets else f"the {item_words.one} they really {item_words.did} next"
+        "what the next basket held"
+        if context.dataset.in_baskets
+        else f"the {item_words.singular} they really {item_words.verb} next"
     )
-    caption_values = {"left": f"{prediction.recommendation.n_candidates:,}", "many": item_words.many, "gold": gold_text}
-    st.caption(TEXT("all" if keep_seen else "new ones", done=item_words.done, **caption_values))
+    caption_values = {"left": f"{prediction.recommendation.n_candidates:,}", "many": item_words.plural, "gold": gold_text}
+    st.caption(TEXT("all" if keep_seen else "new ones", done=item_words.participle, **caption_values))
 
 
 def show_notes() -> None:
@@ -210,14 +215,14 @@ def show_notes() -> None:
             user_cards.show_null_comparison(
                 null_comparison,
                 context,
-                f"other {item_words.many}" if isinstance(edit_list[-1], Add | Remove) else "other experts",
+                f"other {item_words.plural}" if isinstance(edit_list[-1], Add | Remove) else "other experts",
             )
             page_elements.remember_table("chance", null_comparison.table)
 
 
 def show_agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
-    agreement = share_agreement(context.open_run, PEOPLE, context.keep_seen)
+    agreement = share_agreement(context.open_run, N_USERS, context.keep_seen)
     if agreement is not None:
         weak_verdict = "Often, not always" if agreement.owners >= 3 * agreement.chance else "Rarely"
         verdict = "Yes" if agreement.owners >= 0.9 else "Mostly" if agreement.owners >= 0.5 else weak_verdict

@@ -14,8 +14,7 @@ import streamlit as st
 
 from elastic_core.memory.routing import RoutedUsers
 from elastic_core.services.person import inspect
-from elastic_core.services.person.edited_history import ADDED
-from elastic_core.services.person.edited_history import REMOVED as REMOVED_STATE
+from elastic_core.services.person.edited_history import ADDED_EVENT, REMOVED_EVENT
 from elastic_core.services.person.model_trace import ModelTrace, share_list, trace_model
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import ListChange
@@ -72,8 +71,8 @@ def show_strip(
         ],
         "list": _list_data(context, shades, change, trace, changed),
         "left": [
-            {"name": _bare_title(row["title"]), "mark": f"now {row['now'] or context.item_words.done}"}
-            for row in change.gone.to_dict("records")
+            {"name": _bare_title(row["title"]), "mark": f"now {row['now'] or context.item_words.participle}"}
+            for row in change.lost_rows.to_dict("records")
         ],
         "locked": {"remove": edits_locked, "silence": edits_locked},
         "opened": open_details,
@@ -106,9 +105,9 @@ def _item_data(shades: item_cards.GenreColours, name: str, row: Mapping[str, Any
 
 
 def _event_data(shades: item_cards.GenreColours, row: Mapping[str, Any], trace: ModelTrace, place: int) -> dict[str, Any]:
-    name = ("+ " if row["state"] == ADDED else "") + _bare_title(row["title"])
-    votes = None if trace.votes is None or row["state"] == REMOVED_STATE else trace.votes[place]
-    return _item_data(shades, name, row) | {"place": row["number"], "gone": row["state"] == REMOVED_STATE, "votes": votes}
+    name = ("+ " if row["state"] == ADDED_EVENT else "") + _bare_title(row["title"])
+    votes = None if trace.votes is None or row["state"] == REMOVED_EVENT else trace.votes[place]
+    return _item_data(shades, name, row) | {"place": row["number"], "gone": row["state"] == REMOVED_EVENT, "votes": votes}
 
 
 def _list_data(
@@ -150,7 +149,7 @@ def _expert_data(
         item_title = _bare_title(context.dataset.catalog.title(contents.item))
         lines.append(f"slot: {contents.share:.0%} {item_title}" + f" ×{contents.times}" * (contents.times > 1))
         if name_fits is False:
-            notes.append(TEXT("NAME_ELSEWHERE", name=name, share=f"{contents.named_share:.0%}", many=context.item_words.many))
+            notes.append(TEXT("NAME_ELSEWHERE", name=name, share=f"{contents.named_share:.0%}", many=context.item_words.plural))
     if factor := prediction.scales.get(expert):
         lines.append(f"counts × {factor:g}")
     if trace.vote_share is not None and trace.mean_vote_share is not None:
@@ -196,13 +195,13 @@ def _text_data(context: Context, trace: ModelTrace, n_earlier: int) -> dict[str,
     item_words = context.item_words
     k, each_suggests = len(trace.experts), trace.suggestion_share is not None
     values = {
-        "one": item_words.one, "many": item_words.many, "did": item_words.did, "k": k, "shown": len(trace.indices),
+        "one": item_words.singular, "many": item_words.plural, "did": item_words.verb, "k": k, "shown": len(trace.indices),
         "step": 4 if k else 2,
         "before": f"after {n_earlier:,} earlier" if n_earlier else "oldest first",
-        "gold": user_cards.NEXT_BASKET if context.dataset.in_baskets else f"really {item_words.did} next",
-        "gold_legend": "It was in the next basket." if context.dataset.in_baskets else f"They really {item_words.did} it next.",
+        "gold": user_cards.NEXT_BASKET if context.dataset.in_baskets else f"really {item_words.verb} next",
+        "gold_legend": "It was in the next basket." if context.dataset.in_baskets else f"They really {item_words.verb} it next.",
     }  # fmt: skip
-    rest_text = TEXT("REST", what=f"{item_words.a} or an expert" if k else item_words.a)
+    rest_text = TEXT("REST", what=f"{item_words.with_article} or an expert" if k else item_words.with_article)
     texts = {
         **TEXT.named_paragraphs("STRIP", **values),
         **TEXT.named_paragraphs("QUERIED" if trace.votes is None else "VOTED", **values),
@@ -210,5 +209,5 @@ def _text_data(context: Context, trace: ModelTrace, n_earlier: int) -> dict[str,
     }
     return texts | {
         "legend": [[mark, texts[f"legend_{mark}"]] for mark in LEGEND if f"legend_{mark}" in texts],
-        "rest": rest_text if each_suggests or not k else f"{rest_text} {TEXT('NO_VOTES', one=item_words.one)}",
+        "rest": rest_text if each_suggests or not k else f"{rest_text} {TEXT('NO_VOTES', one=item_words.singular)}",
     }

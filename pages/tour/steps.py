@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from elastic_core.errors import InputError
 from elastic_core.results.systems import usual_partner
 from elastic_core.services.journey.trace import opening_events
-from elastic_core.services.person.inspect import Words
+from elastic_core.services.person.inspect import ItemWords
 from elastic_core.services.tour import measured_answers as tour_answers
 from elastic_core.services.tour.measured_answers import Answer, TourContext
 from elastic_core.services.traffic.load import EVERYBODY
@@ -32,9 +32,9 @@ class Step(NamedTuple):
     bound: Mapping[str, Any]
     memory: bool  # the answer needs a run that retrieves
 
-    def with_item_words(self, words: Words) -> "Step":
+    def with_item_words(self, words: ItemWords) -> "Step":
         """The same with the names that the data gives its items."""
-        names = {"one": words.one, "many": words.many, "a": words.a}
+        names = {"one": words.singular, "many": words.plural, "a": words.with_article}
         texts = {part: getattr(self, part).format(**names) for part in ("text", "look", "task", "question")}
         return self._replace(**texts)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from elastic_core import text
 from elastic_core.services.keys.search import Lesson
-from elastic_core.services.person.inspect import Words
+from elastic_core.services.person.inspect import ItemWords
 from pages.tour.steps import STEPS, Step
 
 LAST = 8  # items of the person that are named
@@ -32,11 +32,11 @@ class Worksheet(NamedTuple):
     """What a worksheet takes from the view: whose history it is, when each stop has its turn, and the 4 × 4."""
 
     run: str
-    person: int  # from 1
+    user_number: int  # from 1
     last: tuple[str, ...]  # titles, oldest first
     minutes: tuple[str, ...]  # of every stop
     lesson: Lesson
-    words: Words  # what the data calls its items
+    words: ItemWords  # what the data calls its items
 
 
 def worksheet_html(worksheet: Worksheet) -> str:
@@ -45,7 +45,7 @@ def worksheet_html(worksheet: Worksheet) -> str:
     return (
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>ELASTIC: worksheet</title><style>{STYLE}</style>"
         "<h1>How a recommender reads a long history</h1><p>Name: ______________________ &nbsp; Person: "
-        f"<b>{worksheet.person}</b> "
+        f"<b>{worksheet.user_number}</b> "
         f"&nbsp; Run: <b>{text.escape_html(worksheet.run)}</b></p><p>The last items of this person: "
         f"{text.escape_html(', '.join(worksheet.last))}.</p>"
         "<p>At every stop, read the text and <b>bet before you look</b>. Then do what it asks, and write down what was measured "
@@ -54,7 +54,7 @@ def worksheet_html(worksheet: Worksheet) -> str:
 
 
 def grid_html(lesson: Lesson, with_solution: bool = False) -> str:
-    """Return the 4 × 4 as a table: keys and empty boxes, or, `solved`, all scores, with sums that nobody needs in grey."""
+    """Return the 4 × 4 as a table: keys and empty boxes, or, `with_solution`, all scores, with sums that nobody needs in grey."""
     (rows, columns), keys = lesson.halves.tolist(), lesson.keys.sub_keys.tolist()
     pairs = {(pair.row, pair.column): pair for pair in lesson.candidates.fillna({"place": 0}).itertuples()}
 

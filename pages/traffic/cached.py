@@ -10,19 +10,19 @@ from pages.components.cache import OpenRun, cached_data
 
 
 @cached_data(24, "Drawing random experts a few hundred times …")
-def usage_report(of: OpenRun, split: Split, group: str, measure: Measure) -> UsageReport:
+def usage_report(open_run: OpenRun, split: Split, group: str, measure: Measure) -> UsageReport:
     """What the people of a group retrieve, and what a random router would give them."""
     return load.compare_with_random_router(
-        load.select_traffic(cache.route_everybody(of, split), load.group_table(of.dataset, group, split), measure)
+        load.select_traffic(cache.route_everybody(open_run, split), load.group_table(open_run.dataset, group, split), measure)
     )
 
 
 @cached_data(8)
-def epochs_to_play(of: OpenRun, files: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+def epochs_to_play(open_run: OpenRun, files: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """How the memory filled while the run learned. `files`: how many epochs are kept so far."""
-    return over_time.epochs_to_play(of.run)
+    return over_time.epochs_to_play(open_run.run)
 
 
-def warm_cache(of: OpenRun) -> None:
+def warm_cache(open_run: OpenRun) -> None:
     """What the first visitor of the page would wait for."""
-    usage_report(of, "test", load.EVERYBODY, "people")
+    usage_report(open_run, "test", load.EVERYBODY, "people")

@@ -47,7 +47,7 @@ def place_side_by_side(draw: Callable[[int, str, UsageReport], None]) -> None:
 def show_loads(place: int, name: str, flow: UsageReport) -> None:
     ordered, states = order == "load", flow.experts["state"].value_counts()
     figure = cache.cached_figure(
-        charts.draw_load_bars, flow.experts, flow.each, flow.ordered, flow.now.even, palette,
+        charts.draw_load_bars, flow.experts, flow.each, flow.ordered, flow.now.equal_load, palette,
         ordered=ordered, selected=chosen, unit=unit, top=max(float(each.experts["load"].max()) for each in reports.values()),
     )  # fmt: skip
     states_text = ", ".join(f"{count} {glossary.EXPERT_LOAD[state]}" for state, count in states.items())
@@ -100,7 +100,7 @@ def show_interest_metrics() -> list[str]:
     st.markdown(sentences.describe_interest(metrics))
     alt = "; ".join(f"{row['gauge']}: {row['value']:.2f}, {row['without']} {row['null']:.2f}" for row in table.to_dict("records"))
     page_elements.show_chart(
-        "trf_gauges", cache.cached_figure(charts.draw_routing_metrics, table, palette), table, sentences.GAUGES, alt
+        "trf_gauges", cache.cached_figure(charts.draw_routing_metrics, table, palette), table, sentences.METRICS_TEXT, alt
     )
     return sentences.interest_notes(metrics)
 

@@ -10,7 +10,7 @@ from elastic_core.services.traffic.load import UsageReport
 from pages.components import page_text
 
 TEXT = page_text.load_page_text(__file__)
-LOAD, SHARE, GRID, GAUGES, LEARNING = TEXT.chart_texts("LOAD SHARE GRID GAUGES LEARNING")
+LOAD, SHARE, GRID, METRICS_TEXT, LEARNING = TEXT.chart_texts("LOAD SHARE GRID GAUGES LEARNING")
 
 
 def describe_use(flow: UsageReport) -> str:
@@ -19,7 +19,7 @@ def describe_use(flow: UsageReport) -> str:
     hot, cold, dead = (int((flow.experts["state"] == state).sum()) for state in ("hot", "cold", "dead"))
     evenness = "more uneven than chance" if gini["here"] > gini["high"] else "about as even as chance"
     return (
-        f"**{traffic.size - dead:,} of {traffic.size:,} experts are in use** by {traffic.people:,} people. "
+        f"**{traffic.size - dead:,} of {traffic.size:,} experts are in use** by {traffic.n_users:,} people. "
         f"{half:.0f} of them carry half of the traffic, which is {evenness}. {hot} are hot, {cold} cold and {dead} dead."
     )
 

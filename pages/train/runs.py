@@ -51,13 +51,13 @@ def show_run_comparison(runs: list[Run]) -> None:
 
 def _show_curves(trained: dict[str, Run]) -> None:
     context = page_context.current_context()
-    left, right = st.columns([4, 1], vertical_alignment="bottom")
+    left_column, right_column = st.columns([4, 1], vertical_alignment="bottom")
     first = [name for name in trained if context and name == context.run.name] or list(trained)[:1]
-    chosen = left.multiselect(
+    chosen = left_column.multiselect(
         "Runs to compare", list(trained), first, key="train_compare", max_selections=8,
         format_func=lambda name: cache.label_run(trained[name]) if name in trained else name,
     )  # fmt: skip
-    x = choose_one("Along", ["epoch", "seconds"], key="train_along", place=right)
+    x = choose_one("Along", ["epoch", "seconds"], key="train_along", place=right_column)
     if chosen:
         frame = run_table.training_curves([trained[name] for name in chosen])
         palette = page_context.theme_palette()
@@ -87,9 +87,13 @@ def _show_one_run(runs: list[Run]) -> None:
     by_name = {run.name: run for run in runs}
     context = page_context.current_context()
     first = list(by_name).index(context.run.name) if context and context.run.name in by_name else 0
-    left, right = st.columns([4, 1], vertical_alignment="bottom")
-    run = by_name[left.selectbox("Run", list(by_name), first, lambda name: cache.label_run(by_name[name]), key="train_pick")]
-    place_button("Show it", "train_use", page_context.select_run, run.name, place=right, help="On every page", width="stretch")
+    left_column, right_column = st.columns([4, 1], vertical_alignment="bottom")
+    run = by_name[
+        left_column.selectbox("Run", list(by_name), first, lambda name: cache.label_run(by_name[name]), key="train_pick")
+    ]
+    place_button(
+        "Show it", "train_use", page_context.select_run, run.name, place=right_column, help="On every page", width="stretch"
+    )
     model_usage.show_model_usage(
         run, *((context.dataset, context.user) if context and context.run.config.data == run.config.data else ())
     )

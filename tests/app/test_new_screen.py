@@ -26,7 +26,7 @@ TEXT = page_text.load_page_text(__file__)
 
 now = page_context.require_context()
 page_elements.show_title("What did this person choose, and when?")
-st.write(TEXT("IDEA", person=now.user + 1, many=now.item_words.many))
+st.write(TEXT("IDEA", person=now.user + 1, many=now.item_words.plural))
 last = int(number_input("Latest", 5, 100, 30, key="diary_last", width=150))
 table = cached.history(now.dataset, now.user, last)
 if now.dataset.catalog.genres is None:

@@ -20,7 +20,7 @@ from elastic_core.data import load
 from elastic_core.runs.training import train
 from elastic_core.services.keys import search, votes
 from elastic_core.services.keys.frames import search_frames
-from elastic_core.services.person.inspect import Words
+from elastic_core.services.person.inspect import ItemWords
 from pages.components import plot
 from pages.keys import charts, search_picture, sentences, steps
 from pages.keys.sentences import MILLION, OWN, TOY
@@ -177,9 +177,7 @@ def test_the_votes_of_all_events_elect_the_experts_of_the_person(voters: Page) -
     named = [f"{place}. expert {expert}" for place, expert in enumerate(experts, start=1)]
     assert list(tally.layout.yaxis.ticktext) == [*named, "all others"]
     given = drawn(app)
-    assert (
-        given["steps"] == list(steps.VOTING) and f"The **{len(experts)} experts** with the most votes" in given["says"]["Vote"]
-    )
+    assert given["steps"] == list(steps.VOTING) and f"The **{len(experts)} experts** with the most votes" in given["says"]["Vote"]
 
 
 def test_the_event_that_asks_can_be_chosen_and_is_followed(voters: Page, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +202,7 @@ def test_what_lies_before_the_last_events_is_drawn_apart() -> None:
     sums = pd.DataFrame({"place": [1, None], "expert": [7, None], "events": [12, 12], "votes": [0.75, 0.25], "usual": [0.1, 0.9]})
     for last, earlier in ((5, 2), (12, 0)):
         drawn = votes.vote_marks(cast, last).assign(title="Up <b>")
-        chart = charts.draw_votes(drawn, sums, 12, Words("film", "films", "watched", "seen", "a film"), plot.LIGHT)
+        chart = charts.draw_votes(drawn, sums, 12, ItemWords("film", "films", "watched", "seen", "a film"), plot.LIGHT)
         figure = go.Figure(chart)
         strokes, squares, bars = figure.data
         assert (len(strokes.x), len(squares.x)) == (2 * last, earlier) and list(bars.text) == ["75% (10.0%)", "25%"]

@@ -86,7 +86,7 @@ def test_figures_carry_the_expert_and_stay_small(size: int) -> None:
     table, sides = band.experts, band.sides
     for ordered in (False, True):
         figure = charts.draw_load_bars(
-            table, band.each, band.ordered, now.even, plot.DARK, ordered=ordered, selected=3, unit="people"
+            table, band.each, band.ordered, now.equal_load, plot.DARK, ordered=ordered, selected=3, unit="people"
         )
         marks = [trace for trace in figure.data if trace.customdata is not None]
         assert 0 < sum(len(trace.x) for trace in marks) <= charts.MOST

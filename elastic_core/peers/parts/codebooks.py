@@ -35,10 +35,12 @@ class ItemCodes(NamedTuple):
         """Those of some vectors: codes of `[M]`, index `[...]`."""
         flat = index.flatten()  # whole rows are moved, there and back
 
-        def taken(x: Tensor) -> Tensor:
+        def select_rows(x: Tensor) -> Tensor:
             return x.index_select(0, flat).unflatten(0, index.shape)
 
-        return ItemCodes(taken(self.chosen), None if self.shares is None else taken(self.shares), taken(self.vectors))
+        return ItemCodes(
+            select_rows(self.chosen), None if self.shares is None else select_rows(self.shares), select_rows(self.vectors)
+        )
 
     def codeword_weights(self, words: int) -> Tensor:
         """How much each word counts, `[..., b, w]`."""

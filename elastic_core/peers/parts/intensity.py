@@ -32,7 +32,7 @@ from elastic_core.models import Batch, Catalog, ModelConfig, Recommender, Weight
 NODES = 8  # of the integral
 LEAST = 1e-12  # an intensity whose logarithm is taken
 LEAST_USUAL = 1e-3  # of log(1 + Δ / unit): data whose events all happen at once
-EVEN = math.log(math.e - 1)  # softplus of it is 1
+INVERSE_SOFTPLUS_OF_ONE = math.log(math.e - 1)  # softplus of it is 1
 TIME_UNIT = 60.0  # seconds: beyond, intervals count by their logarithm
 MARKS = 32  # at most; the rarest genres beyond are one
 CHANNELS = 8  # width of g, of which the paper says nothing
@@ -68,7 +68,7 @@ class Intensity(nn.Module):
         self.log_scale = nn.Parameter(torch.empty(marks))  # log φ
         nn.init.normal_(self.exogenous, std=0.1)
         nn.init.normal_(self.outer, std=0.1)
-        nn.init.constant_(self.base, EVEN)
+        nn.init.constant_(self.base, INVERSE_SOFTPLUS_OF_ONE)
         nn.init.zeros_(self.log_scale)
         nodes, weights = np.polynomial.legendre.leggauss(NODES)  # on -1 … 1
         roots = [(float(x) + 1) / 2 for x in nodes]

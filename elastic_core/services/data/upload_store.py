@@ -218,8 +218,8 @@ class UploadStore:
 
     def runs_on(self, data_id: str, root: Path) -> list[str]:
         """Names of the runs that need these data, whatever their k-core: it may have been kept again with another since."""
-        mine = self.get(data_id).config
-        return [run.name for run in list_runs(root) if same_source(mine, run.config.data)]
+        config = self.get(data_id).config
+        return [run.name for run in list_runs(root) if same_source(config, run.config.data)]
 
     def _put(
         self, data_id: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None

@@ -40,7 +40,7 @@ from elastic_core.text import true_minus
 NONE = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
 # The model and every one in which the claim is broken, as the columns call them.
 COLUMNS = ("trained", "new_keys", "noise_values", "swapped_values", "untrained")
-ASKED = dict(zip((TRAINED, *NULLS, UNTRAINED), COLUMNS, strict=True))
+COLUMN_OF_READING = dict(zip((TRAINED, *NULLS, UNTRAINED), COLUMNS, strict=True))
 ORACLE = "who knows every event’s interest"
 NAMES = ("run", "weights", "commit")  # text, even where it looks like a number
 Tell = Callable[[float], None]
@@ -72,12 +72,12 @@ def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) 
     if not model.retrieves:
         raise InputError(f"{run.name} has no memory, so its experts cannot be asked")
     tell(0.0)
-    parts = len(ASKED) + 1 if dataset.truth is not None else 1
+    parts = len(COLUMN_OF_READING) + 1 if dataset.truth is not None else 1
     metrics = routing_metrics.measure_routing(model, dataset, tell=lambda share: tell(share / parts))
     names = [*COLUMNS, *(f"strongest_{column}" for column in COLUMNS), "ceiling"]
     scores: dict[str, Any] = dict.fromkeys(names, math.nan) | {"events": 0}
     if dataset.truth is not None:
-        for i, (name, column) in enumerate(ASKED.items(), 2):
+        for i, (name, column) in enumerate(COLUMN_OF_READING.items(), 2):
             other = model if name == TRAINED else recovery.break_memory(model, dataset.catalog, name)
             score = recovery.measure_recovery(other, dataset, shuffles=1)
             scores[column], scores[f"strongest_{column}"] = score.events.ami, score.strongest.ami
@@ -91,7 +91,7 @@ def recovery_table(row: MeaningRow) -> pd.DataFrame:
     """What the experts tell of the planted interests, a row for the run and for each model in which the claim is broken.
 
     Columns: model, people (strongest expert ~ heaviest interest), events (the expert that takes an event ~ its interest)."""
-    scores = [(name, getattr(row, f"strongest_{column}"), getattr(row, column)) for name, column in ASKED.items()]
+    scores = [(name, getattr(row, f"strongest_{column}"), getattr(row, column)) for name, column in COLUMN_OF_READING.items()]
     table = pd.DataFrame([*scores, (ORACLE, row.ceiling, 1.0)], columns=["model", "people", "events"])
     return table.round(3).replace(-0.0, 0.0)
 
@@ -113,11 +113,14 @@ def read_meaning(file: Path) -> list[MeaningRow]:
 
 def of_runs(root: Path, runs: Sequence[Run]) -> dict[str, MeaningRow]:
     """By name: the rows that were measured on the weights these runs have now, or came along with runs that have none."""
-    came, here = (read_meaning(file) for file in row_files(root))
-    rows, without = {(row.run, row.weights): row for row in (*came, *here)}, {row.run: row for row in came}
+    shipped_rows, local_rows = (read_meaning(file) for file in row_files(root))
+    rows, rows_without_weights = (
+        {(row.run, row.weights): row for row in (*shipped_rows, *local_rows)},
+        {row.run: row for row in shipped_rows},
+    )
     names = {name for name, _ in rows}
     readings = [
-        rows.get((run.name, weights_fingerprint(run))) if run.has_weights else without.get(run.name)
+        rows.get((run.name, weights_fingerprint(run))) if run.has_weights else rows_without_weights.get(run.name)
         for run in runs
         if run.name in names
     ]
@@ -172,13 +175,13 @@ def find_verdicts(data_sets: Sequence[DataSet], rows: dict[str, MeaningRow]) -> 
 def _recovery_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
     # [trainings, the model and the broken ones]
     scores = np.array([[getattr(row, column) for column in COLUMNS] for row in rows])
-    mine, *broken = scores.mean(0)
+    trained_score, *null_scores = scores.mean(0)
     margins = (scores[:, 0] - scores[:, 1:].max(1)).tolist()
     n, nulls_text = (
         rows[0].events,
-        ", ".join(f"{name} {value:.3f}" for name, value in zip((*NULLS, UNTRAINED), broken, strict=True)),
+        ", ".join(f"{name} {value:.3f}" for name, value in zip((*NULLS, UNTRAINED), null_scores, strict=True)),
     )
-    start = f"an event’s expert tells its interest with {mine:.3f} of 1 (AMI, {n:,} events). Broken models: {nulls_text}"
+    start = f"an event’s expert tells its interest with {trained_score:.3f} of 1 (AMI, {n:,} events). Broken models: {nulls_text}"
     return _make_finding(start, "beyond the best of these", margins, 0.0, 0.0, group, where, rows, n)
 
 

@@ -86,14 +86,14 @@ Make = Callable[[np.ndarray], Edit]  # from some of the users to the edit of the
 
 
 @torch.inference_mode()
-def rank_edited(of: EvaluationContext, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
+def rank_edited(context: EvaluationContext, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
     """Judge every user (index) with an edit or without: `rank` of the true next item (from 1, ties at their middle), its
     `ndcg`, and the likeliest items among the candidates (columns 0 to 9)."""
-    candidates, protocol, ranked, tops = Candidates(of.dataset, "test", 0), usual_protocol(of.dataset), [], []
-    for rows, batch in read_batches(of.model, of.dataset, users):
+    candidates, protocol, ranked, tops = Candidates(context.dataset, "test", 0), usual_protocol(context.dataset), [], []
+    for rows, batch in read_batches(context.model, context.dataset, users):
         batch_users = users[rows]
-        states = of.model.last_state(batch, edit=make(batch_users)) if make else of.model.last_state(batch)  # type: ignore[call-arg]
-        scores, allowed = of.model.scorer()(states).float(), candidates.candidate_mask(protocol, batch_users)
+        states = context.model.last_state(batch, edit=make(batch_users)) if make else context.model.last_state(batch)  # type: ignore[call-arg]
+        scores, allowed = context.model.scorer()(states).float(), candidates.candidate_mask(protocol, batch_users)
         ranked.append(rank_targets(scores, torch.from_numpy(candidates.targets[batch_users].astype(np.int64)), allowed))
         tops.append(scores.masked_fill(~allowed, -torch.inf).topk(min(TOP, scores.shape[1])).indices.numpy())
     if not ranked:
@@ -114,27 +114,27 @@ def compare_ranks(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     return before.assign(rank_after=after["rank"], ndcg_after=after["ndcg"], replaced=(~stay).sum(1))
 
 
-def remove_expert(of: EvaluationContext, expert: int, before: pd.DataFrame) -> pd.DataFrame:
+def remove_expert(context: EvaluationContext, expert: int, before: pd.DataFrame) -> pd.DataFrame:
     """Judge without the expert, for people who retrieve it, ranked `before`; as `compare_ranks`."""
-    make = lambda users: drop_rank(ranks_of(of.traffic, expert, users))  # noqa: E731
-    return compare_ranks(before, rank_edited(of, before.index.to_numpy(), make))
+    make = lambda users: drop_rank(ranks_of(context.traffic, expert, users))  # noqa: E731
+    return compare_ranks(before, rank_edited(context, before.index.to_numpy(), make))
 
 
-def remove_from_few(of: EvaluationContext, expert: int) -> pd.DataFrame:
+def remove_from_few(context: EvaluationContext, expert: int) -> pd.DataFrame:
     """Do the same of up to 40 of its people."""
-    return remove_expert(of, expert, rank_edited(of, retrieving_users(of.traffic, expert, FEW)))
+    return remove_expert(context, expert, rank_edited(context, retrieving_users(context.traffic, expert, FEW)))
 
 
-def swap_expert(of: EvaluationContext, expert: int, other: int, before: pd.DataFrame) -> pd.DataFrame:
+def swap_expert(context: EvaluationContext, expert: int, other: int, before: pd.DataFrame) -> pd.DataFrame:
     """Judge with `other` in its place, for those who do not retrieve that one anyway; as `remove_expert`."""
-    free = before[~(of.traffic.experts[before.index] == other).any(1)]
-    value = as_retrieving_model(of.model).select_experts(torch.tensor(other))
+    free = before[~(context.traffic.experts[before.index] == other).any(1)]
+    value = as_retrieving_model(context.model).select_experts(torch.tensor(other))
 
     def make(users: np.ndarray) -> Edit:
-        ranks = torch.from_numpy(ranks_of(of.traffic, expert, users))
+        ranks = torch.from_numpy(ranks_of(context.traffic, expert, users))
         return edit_first_layer(lambda retrieved: replace_expert(retrieved, torch.arange(len(users)), ranks, other, value))
 
-    return compare_ranks(free, rank_edited(of, free.index.to_numpy(), make))
+    return compare_ranks(free, rank_edited(context, free.index.to_numpy(), make))
 
 
 def interval_of_change(differences: np.ndarray) -> tuple[float, float]:
@@ -183,23 +183,23 @@ def equally_busy_experts(traffic: RoutedUsers, expert: int) -> list[int]:
     return [int(other) for other in drawn if other != expert][:ALIKE]
 
 
-def measure_effects(of: EvaluationContext, expert: int, other: int) -> pd.DataFrame:
+def measure_effects(context: EvaluationContext, expert: int, other: int) -> pd.DataFrame:
     """Set the changes side by side, one row each (`effect`): without an expert that somebody retrieves, without another of the
     same people's, without others about as busy (each from its own people), with `other` in its place, with others as busy as that
     one in its place."""
-    traffic, users = of.traffic, retrieving_users(of.traffic, expert)
-    before, (n_users, k) = rank_edited(of, users), traffic.experts.shape
-    rows = [effect_row(f"without expert {expert}", remove_expert(of, expert, before))]
+    traffic, users = context.traffic, retrieving_users(context.traffic, expert)
+    before, (n_users, k) = rank_edited(context, users), traffic.experts.shape
+    rows = [effect_row(f"without expert {expert}", remove_expert(context, expert, before))]
     another = np.zeros(n_users, np.int64)  # the yardstick: which rank besides, for each of the same people
     another[users] = (ranks_of(traffic, expert, users) + np.random.default_rng(expert).integers(1, k, len(users))) % k
-    after = rank_edited(of, users, lambda some: drop_rank(another[some]))
+    after = rank_edited(context, users, lambda batch_users: drop_rank(another[batch_users]))
     rows.append(effect_row("without another of their experts, drawn at random", compare_ranks(before, after)))
-    if removed := [remove_from_few(of, each) for each in equally_busy_experts(traffic, expert)]:
+    if removed := [remove_from_few(context, each) for each in equally_busy_experts(traffic, expert)]:
         change = f"without an expert used as much ({len(removed)} others, each from its own people)"
         rows.append(effect_row(change, pd.concat(removed)))
-    rows.append(effect_row(f"expert {other} in its place", swap_expert(of, expert, other, before)))
+    rows.append(effect_row(f"expert {other} in its place", swap_expert(context, expert, other, before)))
     few = before.loc[retrieving_users(traffic, expert, FEW)]
-    if swapped := [swap_expert(of, expert, each, few) for each in equally_busy_experts(traffic, other) if each != expert]:
+    if swapped := [swap_expert(context, expert, each, few) for each in equally_busy_experts(traffic, other) if each != expert]:
         rows.append(effect_row(f"an expert used as much as {other} in its place ({len(swapped)} others)", pd.concat(swapped)))
     return pd.DataFrame(rows)
 
@@ -216,15 +216,15 @@ def draw_used_expert(traffic: RoutedUsers, expert: int, seed: int = 0, apart: bo
 # --- all experts -------------------------------------------------------------------------------------------------------
 
 
-def remove_each(of: EvaluationContext, tell: Callable[[float], None] = lambda share: None) -> pd.DataFrame:
+def remove_each(context: EvaluationContext, tell: Callable[[float], None] = lambda share: None) -> pd.DataFrame:
     """Measure the effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
     d_rank_median, d_ndcg, low, high. Equals `remove_expert` one by one. `tell` hears the share that is done."""
-    n_users, k = of.traffic.experts.shape
-    before, moved = rank_edited(of, np.arange(n_users)), []
+    n_users, k = context.traffic.experts.shape
+    before, moved = rank_edited(context, np.arange(n_users)), []
     for at in range(k):
         tell((at + 1) / (k + 1))
-        after = rank_edited(of, np.arange(n_users), lambda some, at=at: drop_rank(np.full(len(some), at)))  # type: ignore[misc]
-        moved.append((after - before)[["rank", "ndcg"]].assign(expert=of.traffic.experts[:, at]))
+        after = rank_edited(context, np.arange(n_users), lambda batch_users, at=at: drop_rank(np.full(len(batch_users), at)))  # type: ignore[misc]
+        moved.append((after - before)[["rank", "ndcg"]].assign(expert=context.traffic.experts[:, at]))
     rows = [
         (expert, len(changes), changes["rank"].median(), changes["ndcg"].mean(), *interval_of_change(changes["ndcg"].to_numpy()))
         for expert, changes in pd.concat(moved).sort_index(kind="stable").groupby("expert")

@@ -27,7 +27,7 @@ def rank_users(survey: Survey, expert: int) -> pd.DataFrame:
     inside, order = retrieved.any(1), np.argsort(-margins, kind="stable")
     having, others = order[inside[order]], order[~inside[order]]
     quarter = max(len(having) // 4, 1)
-    bands = np.full(survey.people, FAR, dtype=object)
+    bands = np.full(survey.n_users, FAR, dtype=object)
     bands[others[: max(quarter, FEWEST_OUT)]] = OUT
     bands[having] = MIDDLE
     bands[having[-quarter:]] = IN
@@ -36,7 +36,7 @@ def rank_users(survey: Survey, expert: int) -> pd.DataFrame:
     return pd.DataFrame({"score": survey.scores(expert), "margin": margins, "rank": rank, "band": bands})
 
 
-def example_users(of: EvaluationContext, survey: Survey, expert: int) -> pd.DataFrame:
+def example_users(context: EvaluationContext, survey: Survey, expert: int) -> pd.DataFrame:
     """Choose people from every band, the band's own middle first, and at random among those who retrieve it: group, user, score,
     margin, rank (0 = not retrieved), events, even (1 / events that the model reads), items, shares, times (the shares over
     `even`).
@@ -52,9 +52,9 @@ def example_users(of: EvaluationContext, survey: Survey, expert: int) -> pd.Data
     chosen = {name: group.head(EACH) for name, group in groups.items()}
     chosen["random"] = retrieved.iloc[sample_indices(len(retrieved), EACH + 1, seed=expert)]
     frame = pd.concat(chosen, names=["group", "user"]).reset_index()
-    frame["events"] = of.dataset.readable_lengths()[frame["user"]]
-    frame["even"] = 1 / np.minimum(frame["events"], of.model.length)
-    read = _most_read_items(of, frame)
+    frame["events"] = context.dataset.readable_lengths()[frame["user"]]
+    frame["even"] = 1 / np.minimum(frame["events"], context.model.length)
+    read = _most_read_items(context, frame)
     frame["items"] = [tuple(shares.index.tolist()) for shares in read]
     frame["shares"] = [tuple(shares.dropna().tolist()) for shares in read]
     frame["times"] = [tuple(share / row.even for share in row.shares) for row in frame.itertuples()]
@@ -62,11 +62,14 @@ def example_users(of: EvaluationContext, survey: Survey, expert: int) -> pd.Data
 
 
 @torch.inference_mode()
-def _most_read_items(of: EvaluationContext, ranked: pd.DataFrame) -> list[pd.Series]:
+def _most_read_items(context: EvaluationContext, ranked: pd.DataFrame) -> list[pd.Series]:
     """Return, of each history, the items (index) that the expert gives most weight (first layer, mean over heads), and how much;
     one met twice counts together. Where it gives none, the most recent."""
-    batch = batch_of(of.model, of.dataset, ranked["user"].to_numpy())
-    slot_weights, read = as_tracing_model(of.model).trace_reading(batch).slot_weights.numpy() if of.model.traces else None, []
+    batch = batch_of(context.model, context.dataset, ranked["user"].to_numpy())
+    slot_weights, read = (
+        as_tracing_model(context.model).trace_reading(batch).slot_weights.numpy() if context.model.traces else None,
+        [],
+    )
     for row, (items, rank) in enumerate(zip(batch.items.numpy(), ranked["rank"], strict=True)):
         real = items > 0
         if slot_weights is None or not rank:

@@ -44,17 +44,17 @@ class PushedItems(NamedTuple):
     control_high: float = np.nan  # … and 97.5% quantile
 
 
-def measure_pushes(of: EvaluationContext, expert: int) -> PushedItems:
+def measure_pushes(context: EvaluationContext, expert: int) -> PushedItems:
     """Find both answers and how far they agree."""
-    n_users, used = len(retrieving_users(of.traffic, expert)), np.setdiff1d(np.flatnonzero(of.traffic.load), expert)
+    n_users, used = len(retrieving_users(context.traffic, expert)), np.setdiff1d(np.flatnonzero(context.traffic.load), expert)
     drawn = used[sample_indices(len(used), CONTROLS, seed=expert)]
-    items = np.arange(1, of.model.n_items + 1)
-    table = pd.DataFrame({"item": items, "title": of.dataset.catalog.titles_of(items)})
-    direct = _direct_scores(of, expert, np.append(drawn, expert))
+    items = np.arange(1, context.model.n_items + 1)
+    table = pd.DataFrame({"item": items, "title": context.dataset.catalog.titles_of(items)})
+    direct = _direct_scores(context, expert, np.append(drawn, expert))
     if direct is not None:
         table["direct"] = direct[-1].astype(float)
-    if n_users and of.traffic.experts.shape[1] > 1:
-        table = table.join(_measure_by_removal(of, expert))
+    if n_users and context.traffic.experts.shape[1] > 1:
+        table = table.join(_measure_by_removal(context, expert))
     if direct is None or "measured" not in table:
         return PushedItems(table, n_users)
     *others, own = pd.DataFrame(direct.T).assign(measured=table["measured"]).corr("spearman")["measured"].tolist()[:-1]
@@ -76,11 +76,11 @@ def most_pushed(table: pd.DataFrame, by: str, top: int = 8) -> tuple[pd.DataFram
 
 
 @torch.inference_mode()
-def _direct_scores(of: EvaluationContext, expert: int, chosen_experts: np.ndarray) -> np.ndarray | None:
+def _direct_scores(context: EvaluationContext, expert: int, chosen_experts: np.ndarray) -> np.ndarray | None:
     """Return relative scores of all items `[E, n_items]` by each of the experts `asked`: what it stands for where a loss asks for
     that, or the straight road of its vector through the layers, as weighed by who retrieves `expert`; None where there is
     neither."""
-    model, memory, experts = of.model, as_retrieving_model(of.model), torch.from_numpy(chosen_experts)
+    model, memory, experts = context.model, as_retrieving_model(context.model), torch.from_numpy(chosen_experts)
     if (own := memory.item_log_probabilities(experts)) is not None:
         return (own[:, 1:] - own[:, 1:].mean(1, keepdim=True)).numpy()
     layers = [layer for layer in model.layers if isinstance(layer, Dispatcher)]  # type: ignore[union-attr]
@@ -90,7 +90,7 @@ def _direct_scores(of: EvaluationContext, expert: int, chosen_experts: np.ndarra
         return None
     values = memory.select_experts(experts)
     state = torch.zeros_like(values)
-    for layer, weights in zip(layers, _slot_weights(of, expert, layers), strict=True):
+    for layer, weights in zip(layers, _slot_weights(context, expert, layers), strict=True):
         p = layer.interest_norm(values) if isinstance(layer, TwoWayDispatcher) else values
         parts = layer.value2(p).unflatten(-1, (layer.heads, -1)) * weights[:, None]
         state += parts.flatten(-2) @ layer.output.weight.T
@@ -98,20 +98,20 @@ def _direct_scores(of: EvaluationContext, expert: int, chosen_experts: np.ndarra
     return model.scorer()(centred)[:, 1:].numpy()
 
 
-def _slot_weights(of: EvaluationContext, expert: int, layers: list[Dispatcher]) -> list[Tensor]:
+def _slot_weights(context: EvaluationContext, expert: int, layers: list[Dispatcher]) -> list[Tensor]:
     """Return how much of an expert's vector takes the road of each layer, per head `[H]`: the mean of gate · slot weight over
     those who retrieve it; 1 for nobody."""
-    users = retrieving_users(of.traffic, expert)
+    users = retrieving_users(context.traffic, expert)
     if not len(users):
         return [torch.ones(layer.heads) for layer in layers]
     sums = [torch.zeros(layer.heads) for layer in layers]
-    for rows, batch in read_batches(of.model, of.dataset, users):
-        trace = as_tracing_model(of.model).trace_reading(batch)
-        here, ranks = torch.arange(len(rows)), torch.from_numpy(ranks_of(of.traffic, expert, users[rows]))
-        gates = trace.retrieved[0].gates[here, ranks].unsqueeze(-1)
+    for rows, batch in read_batches(context.model, context.dataset, users):
+        trace = as_tracing_model(context.model).trace_reading(batch)
+        row_numbers, ranks = torch.arange(len(rows)), torch.from_numpy(ranks_of(context.traffic, expert, users[rows]))
+        gates = trace.retrieved[0].gates[row_numbers, ranks].unsqueeze(-1)
         for layer, slots, total in zip(layers, trace.slots, sums, strict=False):
             weight = 1.0 if isinstance(layer, TwoWayDispatcher) else gates  # its norm takes the gate out
-            total += (slots[here, :, ranks] * weight).sum(0)
+            total += (slots[row_numbers, :, ranks] * weight).sum(0)
     return [total / len(users) for total in sums]
 
 
@@ -126,20 +126,24 @@ class OwnRanking(NamedTuple):
     chance: float = np.nan
 
 
-def rank_by_expert(of: EvaluationContext, expert: int) -> OwnRanking:
+def rank_by_expert(context: EvaluationContext, expert: int) -> OwnRanking:
     """Return what an expert pushes up alone, its titles the first of the direct ones above; nothing without a dispatcher."""
-    direct = _direct_scores(of, expert, np.array([expert]))
+    direct = _direct_scores(context, expert, np.array([expert]))
     if direct is None:
         return OwnRanking()
-    titles = tuple(of.dataset.catalog.titles_of(np.argsort(-direct[0], kind="stable")[:3] + 1))
-    return OwnRanking(titles, *(preferred_genre(of, expert) or ()))
+    titles = tuple(context.dataset.catalog.titles_of(np.argsort(-direct[0], kind="stable")[:3] + 1))
+    return OwnRanking(titles, *(preferred_genre(context, expert) or ()))
 
 
 @torch.inference_mode()
-def preferred_genre(of: EvaluationContext, expert: int) -> tuple[str, float, float] | None:
+def preferred_genre(context: EvaluationContext, expert: int) -> tuple[str, float, float] | None:
     """Return genre, times and chance of an expert's own item distribution, as in `OwnRanking`; None without genres or
     distributions."""
-    (genres, holds), memory, rng = trait_table(of.dataset.catalog), as_retrieving_model(of.model), np.random.default_rng(expert)
+    (genres, expert_shares), memory, rng = (
+        trait_table(context.dataset.catalog),
+        as_retrieving_model(context.model),
+        np.random.default_rng(expert),
+    )
     among = np.sort(rng.permutation(memory.n_experts)[:COMPARED])
     own = memory.item_log_probabilities(torch.from_numpy(np.append(among, expert)))
     if own is None or not genres:
@@ -148,11 +152,11 @@ def preferred_genre(of: EvaluationContext, expert: int) -> tuple[str, float, flo
     pair = np.stack([chances[-1], chances[:-1].mean(0)])
 
     def prefers(table: np.ndarray) -> np.ndarray:
-        mine, expected = pair @ table
-        return np.where(expected > RAREST, mine / np.maximum(expected, RAREST), 0)
+        observed, expected = pair @ table
+        return np.where(expected > RAREST, observed / np.maximum(expected, RAREST), 0)
 
-    times = prefers(holds[1:])
-    shuffled = [prefers(holds[1:][rng.permutation(len(holds) - 1)]).max() for _ in range(SHUFFLES)]
+    times = prefers(expert_shares[1:])
+    shuffled = [prefers(expert_shares[1:][rng.permutation(len(expert_shares) - 1)]).max() for _ in range(SHUFFLES)]
     return genres[int(times.argmax())], float(times.max()), float(np.quantile(shuffled, 0.975))
 
 
@@ -160,12 +164,12 @@ def preferred_genre(of: EvaluationContext, expert: int) -> tuple[str, float, flo
 
 
 @torch.inference_mode()
-def _measure_by_removal(of: EvaluationContext, expert: int) -> pd.DataFrame:
+def _measure_by_removal(context: EvaluationContext, expert: int) -> pd.DataFrame:
     """Return measured, n, times, low, high of every item in order, as in `PushedItems`."""
-    model, users = of.model, retrieving_users(of.traffic, expert)
+    model, users = context.model, retrieving_users(context.traffic, expert)
     sums = np.zeros((4, model.n_items))  # over people: change of score; near or not, log-ratio of chances, its square
-    for rows, batch in read_batches(model, of.dataset, users):
-        edit = drop_rank(ranks_of(of.traffic, expert, users[rows]))
+    for rows, batch in read_batches(model, context.dataset, users):
+        edit = drop_rank(ranks_of(context.traffic, expert, users[rows]))
         having = model.scorer()(model.last_state(batch)).float()[:, 1:]
         lacking = model.scorer()(model.last_state(batch, edit=edit)).float()[:, 1:]  # type: ignore[call-arg]
         change, ratio = having - lacking, having.log_softmax(1) - lacking.log_softmax(1)

@@ -47,17 +47,17 @@ def turn_ranks(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edi
 
 
 @torch.inference_mode()
-def expert_genres(of: EvaluationContext, survey: overview.Survey | None = None) -> np.ndarray:
+def expert_genres(context: EvaluationContext, survey: overview.Survey | None = None) -> np.ndarray:
     """The genre every expert stands for, int64 [K]; -1 where it stands for none. `survey`: everybody's, if it is known.
 
     Raises InputError for data without genres."""
-    genres, table = trait_table(of.dataset.catalog)
+    genres, table = trait_table(context.dataset.catalog)
     if not genres:
         raise InputError("these data have no genres, so nobody can say what an expert stands for")
-    n_experts = len(of.traffic.load)
-    own = as_retrieving_model(of.model).item_log_probabilities(torch.arange(n_experts))
+    n_experts = len(context.traffic.load)
+    own = as_retrieving_model(context.model).item_log_probabilities(torch.arange(n_experts))
     if own is None:
-        tops = (survey or overview.survey_experts(of)).of_people.tops
+        tops = (survey or overview.survey_experts(context)).of_people.tops
         tops = tops[tops["low"] > 1]
         named = np.full(n_experts, NO_GENRE)
         named[tops.index] = [genres.index(name) for name in tops["genre"]]
@@ -70,35 +70,37 @@ def expert_genres(of: EvaluationContext, survey: overview.Survey | None = None) 
 # --- everybody's knobs ----------------------------------------------------------------------------------------------------
 
 
-def measure_knobs(of: EvaluationContext, factors: tuple[float, ...] = FACTORS) -> pd.DataFrame:
+def measure_knobs(context: EvaluationContext, factors: tuple[float, ...] = FACTORS) -> pd.DataFrame:
     """Turn everybody's own experts by every factor, and the largest for experts that were lent (see the module).
 
     Of each knob and user (index), the mean over their experts, unknown where there is none to turn: the change of the share of
     the turned expert's genre among the ten (own), of another expert's genre (other), of the same genre where another of the
     person's experts is turned (instead; unknown of lent ones), and of NDCG@10 (ndcg)."""
-    rng, genres = np.random.default_rng(0), expert_genres(of)
-    n_users, k = of.traffic.experts.shape
-    named = np.flatnonzero((genres != NO_GENRE) & (of.traffic.load > 0))
+    rng, genres = np.random.default_rng(0), expert_genres(context)
+    n_users, k = context.traffic.experts.shape
+    named = np.flatnonzero((genres != NO_GENRE) & (context.traffic.load > 0))
     if len(np.unique(genres[named])) < 2:
         raise InputError("fewer than two genres are stood for, so there is nothing to compare with")
-    before = ablation.rank_edited(of, np.arange(n_users))
+    before = ablation.rank_edited(context, np.arange(n_users))
 
-    own = genres[of.traffic.experts].T  # [k, U]
+    own = genres[context.traffic.experts].T  # [k, U]
     other = np.stack([_other_genres(rng, genres[named], row) for row in own])
     nobody = np.full(n_users, NOBODY)
     knobs = {
         f"own, × {factor:g}": _mean_changes(
-            [_measure_changes(of, before, rank, factor, nobody, own, other[rank]) for rank in range(k)]
+            [_measure_changes(context, before, rank, factor, nobody, own, other[rank]) for rank in range(k)]
         )
         for factor in factors
     }
 
-    lent = _lend_experts(rng, of.traffic.experts, named)
-    has_all = (of.traffic.experts == lent[:, None]).any(1)  # who has them all can be lent none
+    lent = _lend_experts(rng, context.traffic.experts, named)
+    has_all = (context.traffic.experts == lent[:, None]).any(1)  # who has them all can be lent none
     lent_genres = np.where(has_all, NO_GENRE, genres[lent])[None]
     lent_other = _other_genres(rng, genres[named], genres[lent])
     for factor in (1.0, max(factors)):
-        knobs[f"lent, × {factor:g}"] = _mean_changes([_measure_changes(of, before, k - 1, factor, lent, lent_genres, lent_other)])
+        knobs[f"lent, × {factor:g}"] = _mean_changes(
+            [_measure_changes(context, before, k - 1, factor, lent, lent_genres, lent_other)]
+        )
     return pd.concat(knobs, names=["knob", "user"])
 
 
@@ -120,7 +122,7 @@ def _lend_experts(rng: np.random.Generator, experts: np.ndarray, named: np.ndarr
 
 
 def _measure_changes(
-    of: EvaluationContext,
+    context: EvaluationContext,
     before: pd.DataFrame,
     rank: int,
     factor: float,
@@ -131,14 +133,16 @@ def _measure_changes(
     """What turning one rank by a factor changes for everybody, float [U] each.
 
     `genres [r, U]`: of every rank that is turned (of lent experts, one); `other [U]`: another expert's."""
-    n_users, k = of.traffic.experts.shape
+    n_users, k = context.traffic.experts.shape
     factors = np.tile(np.where(np.arange(k) == rank, factor, 1.0), (n_users, 1))
-    after = ablation.rank_edited(of, np.arange(n_users), lambda users: turn_ranks(of.model, factors[users], lent[users]))
+    after = ablation.rank_edited(
+        context, np.arange(n_users), lambda users: turn_ranks(context.model, factors[users], lent[users])
+    )
     row = rank if len(genres) == k else 0
     turned = genres[row] != NO_GENRE
 
     def share_change(genre: np.ndarray) -> np.ndarray:
-        change = _genre_share(of, after, genre) - _genre_share(of, before, genre)
+        change = _genre_share(context, after, genre) - _genre_share(context, before, genre)
         return np.where(turned & (genre != NO_GENRE), change, np.nan)
 
     return {
@@ -149,9 +153,9 @@ def _measure_changes(
     }
 
 
-def _genre_share(of: EvaluationContext, ranks: pd.DataFrame, genre: np.ndarray) -> np.ndarray:
+def _genre_share(context: EvaluationContext, ranks: pd.DataFrame, genre: np.ndarray) -> np.ndarray:
     """Which part of everybody's ten has their genre, float [U]."""
-    holds = trait_table(of.dataset.catalog)[1]
+    holds = trait_table(context.dataset.catalog)[1]
     return np.asarray(holds[ablation.top_ten(ranks), genre[:, None]].mean(1))
 
 

@@ -40,7 +40,7 @@ class Survey:
     interest_counts: pd.DataFrame | None  # [K, interests] on a planted world: events an expert reads most, by their true interest
 
     @property
-    def people(self) -> int:
+    def n_users(self) -> int:
         return len(self.traffic.experts)
 
     @property
@@ -97,10 +97,10 @@ class Survey:
 
 
 @torch.inference_mode()
-def survey_experts(of: EvaluationContext) -> Survey:
+def survey_experts(context: EvaluationContext) -> Survey:
     """Ask everybody, in one pass over everybody. Raises InputError for a model without an interest memory, or with too many
     experts."""
-    model, dataset, traffic = of.model, of.dataset, of.traffic
+    model, dataset, traffic = context.model, context.dataset, context.traffic
     if not model.retrieves:
         raise InputError("this run has no interest memory, so it has no experts")
     check_expert_count(model)

@@ -133,21 +133,21 @@ def users_touched(factors: np.ndarray) -> np.ndarray:
     return np.flatnonzero((factors != 1).any(1))
 
 
-def turn_cost(of: EvaluationContext, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
+def turn_cost(context: EvaluationContext, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
     """What a turn does to NDCG@10 of what people did choose, two rows (`ablation.effect_row`): for up to `SAMPLE` of those whom
     it touches, drawn at random, and for the same people when other experts are turned alike. `tell` hears the share that is
     done."""
-    factors = everybodys_factors(of.traffic, scales)
+    factors = everybodys_factors(context.traffic, scales)
     touched = users_touched(factors)
     users = touched[sample_indices(len(touched), SAMPLE, seed=0)]
-    before = ablation.rank_edited(of, users)
+    before = ablation.rank_edited(context, users)
     dealt = {int(user): order for user in users for order in deal_factors(factors[user], 1, seed=int(user))}
     null_users, null_factors = np.array(list(dealt), dtype=np.int64), factors.copy()
     null_factors[null_users] = np.array(list(dealt.values())).reshape(-1, factors.shape[1])
     rows = [
-        _effect_row("this turn", of, before, users, factors, lambda share: tell(0.5 * share)),
+        _effect_row("this turn", context, before, users, factors, lambda share: tell(0.5 * share)),
         _effect_row(
-            "the same turn of other experts", of, before, null_users, null_factors, lambda share: tell(0.5 + 0.5 * share)
+            "the same turn of other experts", context, before, null_users, null_factors, lambda share: tell(0.5 + 0.5 * share)
         ),
     ]
     return pd.DataFrame(rows).assign(touched=len(touched))
@@ -155,7 +155,7 @@ def turn_cost(of: EvaluationContext, scales: Scales, tell: Callable[[float], Non
 
 def _effect_row(
     name: str,
-    of: EvaluationContext,
+    context: EvaluationContext,
     before: pd.DataFrame,
     users: np.ndarray,
     factors: np.ndarray,
@@ -167,7 +167,9 @@ def _effect_row(
     for count in np.unique(silenced):  # a batch has as many experts left in every row
         alike = users[silenced == count]
         for at in range(0, len(alike), STEP):
-            after.append(ablation.rank_edited(of, alike[at : at + STEP], lambda some: _turn_edit(factors[some])))
+            after.append(
+                ablation.rank_edited(context, alike[at : at + STEP], lambda batch_users: _turn_edit(factors[batch_users]))
+            )
             done += len(after[-1])
             tell(done / len(users))
     ranks_after = pd.concat(after).loc[users] if after else before.loc[users]

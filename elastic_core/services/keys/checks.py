@@ -20,7 +20,7 @@ from elastic_core.services.person.recommend import batch_of
 
 TIE = 1e-9  # scores in double precision that differ by less, in proportion, are equal
 WRITTEN = 2**16  # full keys written out at a time
-TURN_SIDES, TURN_QUERIES, MANY = (8, 16, 32, 64), 128, 512
+TURN_SIDES, TURN_QUERIES, N_QUERIES = (8, 16, 32, 64), 128, 512
 
 
 # --- is it exact? ----------------------------------------------------------------------------------------------------
@@ -120,16 +120,16 @@ def random_queries(width: int, n: int, seed: int) -> Tensor:
 def people_queries(model: Recommender, dataset: Dataset, first: int, ago: int) -> Tensor:
     """The queries `[n, d]` of up to 512 people, evenly spread over the data; the person `first` comes first, where every
     event asks with the one `ago` before their newest."""
-    others = np.linspace(0, dataset.histories.n_users - 1, min(MANY, dataset.histories.n_users)).astype(np.int64)
+    others = np.linspace(0, dataset.histories.n_users - 1, min(N_QUERIES, dataset.histories.n_users)).astype(np.int64)
     batch = batch_of(model, dataset, np.concatenate([[first], others[others != first]]))
     queries = read_queries(model, batch).clone()
     queries[0] = read_queries(model, batch.select_rows(slice(1)), ago)[0]
     return queries
 
 
-def chance_queries(lesson: Lesson, many: int = MANY) -> Tensor:
+def chance_queries(lesson: Lesson, count: int = N_QUERIES) -> Tensor:
     """The lesson's query, and random ones."""
-    return torch.cat([lesson.query[None], random_queries(lesson.width, many, seed=0)])
+    return torch.cat([lesson.query[None], random_queries(lesson.width, count, seed=0)])
 
 
 class PrintedSearch(NamedTuple):

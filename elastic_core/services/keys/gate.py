@@ -25,7 +25,7 @@ from elastic_core.models import Recommender
 from elastic_core.services.keys.search import first_memory
 from elastic_core.services.person.recommend import ListChange, compare_lists, rank_items, user_history
 
-PEOPLE, TRIES = 32, 20
+N_USERS, TRIES = 32, 20
 GROUPS = ("row and column keys", "query network", "experts", "items and positions", "layers")  # in the order of the data's way
 
 
@@ -41,7 +41,7 @@ def gradient_table(model: Recommender, dataset: Dataset, user: int) -> pd.DataFr
     kind = first_memory(model).kind
     kind = kind if kind != "none" else "softmax"
     # the last train event of this person and a few others as the target of everything before it
-    users = (user + np.arange(min(PEOPLE, dataset.histories.n_users))) % dataset.histories.n_users
+    users = (user + np.arange(min(N_USERS, dataset.histories.n_users))) % dataset.histories.n_users
     last = dataset.split_ends("train")[users] - 1
     items = left_pad(dataset.histories, users, last, model.length)
     targets = torch.zeros_like(items)

@@ -12,7 +12,7 @@ import torch
 from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
-from elastic_core.services.person.inspect import Words, item_words
+from elastic_core.services.person.inspect import ItemWords, item_words
 from elastic_core.services.person.recommend import retrieve_experts, user_history
 
 LATEST = 40  # events that are drawn one by one: more would be thinner than a line on a phone
@@ -29,7 +29,7 @@ class VoteTally(NamedTuple):
 
     retrieved: Retrieved
     events: pd.DataFrame  # newest first: event (its number in the history, from 1), title
-    words: Words
+    words: ItemWords
     ago: int = 0  # how many events came after the one that is looked at
 
     @property

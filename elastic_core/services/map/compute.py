@@ -96,8 +96,8 @@ def values_of(run: Run) -> np.ndarray:
     return np.asarray(as_retrieving_model(model).expert_values().detach().numpy(), dtype=np.float32)
 
 
-def _print_progress(done: int, of: int, phase: str) -> None:
-    sys.stdout.write(f"{done}/{of} {phase}\n")
+def _print_progress(done: int, total: int, phase: str) -> None:
+    sys.stdout.write(f"{done}/{total} {phase}\n")
     sys.stdout.flush()
 
 

@@ -63,12 +63,12 @@ def sample_experts(load: np.ndarray, most: int, always: tuple[int, ...] = ()) ->
     size = len(load)
     if size <= most:
         return np.arange(size)
-    must, rng = np.intersect1d(always, np.arange(size))[:most].astype(np.int64), np.random.default_rng(0)
+    required, rng = np.intersect1d(always, np.arange(size))[:most].astype(np.int64), np.random.default_rng(0)
     order = np.lexsort((rng.random(size), load))  # ties of load, as many dead experts are, fall into deciles at random
-    parts = [part[~np.isin(part, must)] for part in np.array_split(order, 10)]
-    many = np.cumsum([0, *map(len, parts)])
-    quotas = np.diff(many * (most - len(must)) // many[-1])
-    chosen = [must, *(rng.choice(part, quota, replace=False) for part, quota in zip(parts, quotas, strict=True))]
+    parts = [part[~np.isin(part, required)] for part in np.array_split(order, 10)]
+    cumulative_sizes = np.cumsum([0, *map(len, parts)])
+    quotas = np.diff(cumulative_sizes * (most - len(required)) // cumulative_sizes[-1])
+    chosen = [required, *(rng.choice(part, quota, replace=False) for part, quota in zip(parts, quotas, strict=True))]
     return np.sort(np.concatenate(chosen))
 
 

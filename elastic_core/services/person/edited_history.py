@@ -22,7 +22,7 @@ from elastic_core.services.person.recommend import (
     user_history,
 )
 
-KEPT, ADDED, REMOVED = "kept", "added", "removed"
+KEPT_EVENT, ADDED_EVENT, REMOVED_EVENT = "kept", "added", "removed"
 
 
 class EditedHistory(NamedTuple):
@@ -90,8 +90,8 @@ def event_rows(dataset: Dataset, edited_user: EditedPerson, last: int = 12, most
     is_left = np.isin(numbers, edited_user.numbers)
     if not len(edited_user.own):
         numbers, is_left = numbers[is_left], is_left[is_left]
-    state = np.select([~is_left, numbers > edited_user.n_own], [REMOVED, ADDED], KEPT)
-    edited = np.flatnonzero(state[-most:] != KEPT)
+    state = np.select([~is_left, numbers > edited_user.n_own], [REMOVED_EVENT, ADDED_EVENT], KEPT_EVENT)
+    edited = np.flatnonzero(state[-most:] != KEPT_EVENT)
     if len(edited):
         last = max(last, min(most, len(state)) - int(edited[0]))
     table = item_table(dataset.catalog, edited_user.events[numbers - 1][-last:])

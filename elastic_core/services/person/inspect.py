@@ -39,23 +39,23 @@ def _frequent_users(genres: Iterable[str]) -> list[str]:
     return [genre for genre, _ in Counter(sorted(genres)).most_common()]
 
 
-class Words(NamedTuple):
+class ItemWords(NamedTuple):
     """What one item and several are called, and what people did with them."""
 
-    one: str
-    many: str
-    did: str
-    done: str
-    a: str  # with its article
+    singular: str
+    plural: str
+    verb: str  # in the past tense
+    participle: str
+    with_article: str
 
 
-def item_words(dataset: Dataset) -> Words:
+def item_words(dataset: Dataset) -> ItemWords:
     """Films that were watched for MovieLens, products that were bought for groceries, items that were chosen otherwise."""
     if dataset.name.startswith("ml-"):
-        return Words("film", "films", "watched", "seen", "a film")
+        return ItemWords("film", "films", "watched", "seen", "a film")
     if dataset.name == GROCERIES:
-        return Words("product", "products", "bought", "bought", "a product")
-    return Words("item", "items", "chose", "chosen", "an item")
+        return ItemWords("product", "products", "bought", "bought", "a product")
+    return ItemWords("item", "items", "chose", "chosen", "an item")
 
 
 def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:

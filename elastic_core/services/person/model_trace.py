@@ -18,7 +18,7 @@ from elastic_core.services.person.edited_history import EditedHistory, score_edi
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import scale_experts
 
-SHOWN = 12
+MOST_SHOWN = 12
 
 
 class ModelTrace(NamedTuple):
@@ -119,7 +119,7 @@ def _chances_without(
     scores[:, torch.from_numpy(prediction.recommendation.ranks == 0)] = -torch.inf
     logs = scores.log_softmax(1)[:, items]
     ratios = (logs[1:] - logs[:1]).exp().T.numpy()
-    without_expert, without_event = (np.full((len(items), many), np.nan) for many in (len(experts), len(indices)))
+    without_expert, without_event = (np.full((len(items), count), np.nan) for count in (len(experts), len(indices)))
     without_expert[:, [experts.index(expert) for expert in active]] = ratios[:, : len(active)]
     without_event[:, [indices.index(index) for index in read]] = ratios[:, len(active) :]
     return without_expert, without_event

@@ -84,13 +84,13 @@ def null_of_last_edit(
 
 def _draw_removals(model: Recommender, dataset: Dataset, before: EditedHistory, edit: Remove) -> list[EditedHistory]:
     """First without the events that are removed, which follow each other; then without as many others that are read."""
-    gone = np.flatnonzero((before.numbers >= edit.first) & (before.numbers <= edit.last))
-    count, width = len(before.history.items), len(gone)
+    removed_places = np.flatnonzero((before.numbers >= edit.first) & (before.numbers <= edit.last))
+    count, width = len(before.history.items), len(removed_places)
     if not 0 < width < count:
         return []
-    others = [at for at in range(max(count - model.length, 0), count - width + 1) if at != gone[0]]
+    others = [at for at in range(max(count - model.length, 0), count - width + 1) if at != removed_places[0]]
     indices = sorted(np.random.default_rng(0).permutation(others)[:MOST].astype(int))
-    return [before.without(at, width, dataset.catalog) for at in [int(gone[0]), *indices]]
+    return [before.without(at, width, dataset.catalog) for at in [int(removed_places[0]), *indices]]
 
 
 def _draw_additions(dataset: Dataset, before: EditedHistory, items: Sequence[int]) -> list[EditedHistory]:

@@ -222,7 +222,7 @@ class ListChange(NamedTuple):
 
     table: pd.DataFrame
     below: pd.DataFrame  # the same of what really came next, where it is not in the list
-    gone: pd.DataFrame  # rows of the list before that are no longer in it, with `now`
+    lost_rows: pd.DataFrame  # rows of the list before that are no longer in it, with `now`
     truth_before: int | None
     truth_after: int | None
 
@@ -241,15 +241,16 @@ class ListChange(NamedTuple):
             return f"stays at rank {after}"
         return f"{'rises' if after < before else 'falls'} from rank {before} to rank {after}"
 
-    def summary(self, many: str) -> str:
-        """Who left the list and who came in, by name; else what moved in it. `many` is what several items are called."""
+    def summary(self, plural: str) -> str:
+        """Who left the list and who came in, by name; else what moved in it. `plural` is what several items are called."""
         total, counts = len(self.table), self.counts
-        if len(self.gone):
-            return f"{_first_title(self.gone)} left the list; {_first_title(self.table[self.table['change'] == 'new'])} came in."
+        if len(self.lost_rows):
+            new_rows = self.table[self.table["change"] == "new"]
+            return f"{_first_title(self.lost_rows)} left the list; {_first_title(new_rows)} came in."
         if counts["same"] == total:
-            return f"The list did not move: the same {total} {many} in the same order."
+            return f"The list did not move: the same {total} {plural} in the same order."
         parts = [VERBS[change][count > 1].format(count) for change, count in counts.items() if count]
-        return f"Of the {total} {many}, {join_names(parts)}."
+        return f"Of the {total} {plural}, {join_names(parts)}."
 
 
 def _first_title(rows: pd.DataFrame) -> str:
@@ -263,5 +264,5 @@ def compare_lists(before: Recommendation, after: Recommendation) -> ListChange:
     rank, was, stayed = table["rank"], table["was"], table["item"].isin(before.table["item"])
     table["change"] = np.select([~stayed, rank == was, rank < was], ["new", "same", "up"], "down")
     below = after.below.assign(was=before.ranks[after.below["item"]], change=BELOW)
-    gone = before.table[~before.table["item"].isin(table["item"])]
-    return ListChange(table, below, gone.assign(now=after.ranks[gone["item"]]), before.truth_rank, after.truth_rank)
+    lost_rows = before.table[~before.table["item"].isin(table["item"])]
+    return ListChange(table, below, lost_rows.assign(now=after.ranks[lost_rows["item"]]), before.truth_rank, after.truth_rank)

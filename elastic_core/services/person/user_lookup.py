@@ -9,14 +9,14 @@ from elastic_core.data import Dataset
 TOP = 8  # people that a search lists
 
 
-def evenly_spaced(many: int, most: int) -> np.ndarray:
-    """At most `most` of 0 … `many` - 1, evenly, both ends included."""
-    return np.unique(np.linspace(0, many - 1, min(most, many)).round().astype(np.int64))
+def evenly_spaced(count: int, limit: int) -> np.ndarray:
+    """At most `limit` of 0 … `count` - 1, evenly, both ends included."""
+    return np.unique(np.linspace(0, count - 1, min(limit, count)).round().astype(np.int64))
 
 
-def sample_indices(many: int, most: int, seed: int) -> np.ndarray:
-    """At most `most` of 0 … `many` - 1, drawn at random, in order."""
-    return np.sort(np.random.default_rng(seed).choice(many, min(most, many), replace=False))
+def sample_indices(count: int, limit: int, seed: int) -> np.ndarray:
+    """At most `limit` of 0 … `count` - 1, drawn at random, in order."""
+    return np.sort(np.random.default_rng(seed).choice(count, min(limit, count), replace=False))
 
 
 def own_id(dataset: Dataset, user: int) -> str:
@@ -47,8 +47,8 @@ def same_user(old: Dataset, user: int, new: Dataset, own: str | None = None) -> 
     """
     if old.hash == new.hash:
         return user
-    here = str(old.histories.user_ids[user]) if (old.name, old.label) == (new.name, new.label) else None
-    wanted_ids = filter(None, (here, own))
+    id_here = str(old.histories.user_ids[user]) if (old.name, old.label) == (new.name, new.label) else None
+    wanted_ids = filter(None, (id_here, own))
     ids = new.histories.user_ids.astype(str).tolist()
     return next((ids.index(raw) for raw in wanted_ids if raw in ids), None)
 

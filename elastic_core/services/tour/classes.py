@@ -64,11 +64,11 @@ class Classes:
         """Somebody is here; how many are."""
 
         def come(shared: sqlite3.Connection) -> int:
-            many = _fetch_count(shared, "SELECT count(*) FROM visitor WHERE code = ?", code)
-            if many < VISITORS and not _is_here(shared, code, visitor):
+            count = _fetch_count(shared, "SELECT count(*) FROM visitor WHERE code = ?", code)
+            if count < VISITORS and not _is_here(shared, code, visitor):
                 shared.execute("INSERT INTO visitor VALUES (?, ?)", (code, _hash_visitor(visitor)))
-                many += 1
-            return many
+                count += 1
+            return count
 
         return self._ask(code, come)
 

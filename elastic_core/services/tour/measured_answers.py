@@ -88,12 +88,12 @@ def answer_dispatch(context: TourContext) -> Answer:
     """How many links do a person's events and experts take?"""
     start = _start_prediction(context)
     assert start.retrieved is not None
-    k, many = start.retrieved.experts.shape[1], inspect.item_words(context.dataset).many
+    k, plural = start.retrieved.experts.shape[1], inspect.item_words(context.dataset).plural
     n = opening_events(start.n_read, k)
     return Answer(
         1,
-        f"{n} {many} and {k} experts need {n} × {k} lines there and {n} × {k} back, {2 * n * k:,} in all. All pairs would be "
-        f"{n} × {n} = {n * n:,}. A history of 1,000 {many} needs {2000 * k:,} lines instead of 1,000,000.",
+        f"{n} {plural} and {k} experts need {n} × {k} lines there and {n} × {k} back, {2 * n * k:,} in all. All pairs would be "
+        f"{n} × {n} = {n * n:,}. A history of 1,000 {plural} needs {2000 * k:,} lines instead of 1,000,000.",
     )
 
 
@@ -131,13 +131,13 @@ def unused_by_chance(context: TourContext) -> Answer:
     """Were experts drawn at random, how many would nobody retrieve?"""
     assert context.traffic is not None
     load, (low, _, used) = context.traffic.load, context.traffic.random_router(draws=50)
-    unused, mine = 1 - used, int((load == 0).sum())
-    verdict = "more than chance gives" if mine > (low == 0).sum() else "no more than chance gives"
+    unused_share, n_unused = 1 - used, int((load == 0).sum())
+    verdict = "more than chance gives" if n_unused > (low == 0).sum() else "no more than chance gives"
     text = (
-        f"If experts were chosen at random, {unused * len(load):.0f} of the {len(load):,} would have no users (mean of 50 "
-        f"tries). In this run {mine:,} have none, which is {verdict}. {context.traffic.used:.0%} of the memory is in use."
+        f"If experts were chosen at random, {unused_share * len(load):.0f} of the {len(load):,} would have no users (mean of 50 "
+        f"tries). In this run {n_unused:,} have none, which is {verdict}. {context.traffic.used:.0%} of the memory is in use."
     )
-    return Answer(0 if unused < 0.05 else 1 if unused < 0.3 else 2, text)
+    return Answer(0 if unused_share < 0.05 else 1 if unused_share < 0.3 else 2, text)
 
 
 def answer_swap(context: TourContext) -> Answer:
@@ -171,11 +171,11 @@ def answer_seeds(context: TourContext) -> Answer:
 
 def answer_better(context: TourContext, comparison: Comparison, other: Run) -> Answer:
     """Is one of two systems better than chance explains, the chance of training among it?"""
-    mine, theirs = labels_apart(context.run, other)
+    own_label, other_label = labels_apart(context.run, other)
     text = true_minus(
-        f"{mine} {comparison.mean_a:.4f}, {theirs} {comparison.mean_b:.4f}: NDCG@10 among new items, mean of all trainings. "
-        f"Difference {comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f}). "
-        + claim_sentence(comparison, mine, theirs)
+        f"{own_label} {comparison.mean_a:.4f}, {other_label} {comparison.mean_b:.4f}: NDCG@10 among new items, mean of all "
+        f"trainings. Difference {comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f}). "
+        + claim_sentence(comparison, own_label, other_label)
     )
     return Answer({"A": 0, "": 1, "B": 2}[who_is_better(comparison)], text)
 

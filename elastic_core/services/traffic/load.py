@@ -30,7 +30,7 @@ class Traffic(NamedTuple):
     size: int
 
     @property
-    def people(self) -> int:
+    def n_users(self) -> int:
         return len(self.experts)
 
     @property
@@ -38,7 +38,7 @@ class Traffic(NamedTuple):
         return round(self.size**0.5)
 
     @property
-    def even(self) -> float:
+    def equal_load(self) -> float:
         """The load of every expert if all carried the same."""
         return float(self.weights.sum() / self.size)
 
@@ -124,7 +124,7 @@ def compare_with_random_router(now: Traffic, draws: int = 200) -> UsageReport:
     """Simulate the random router. Fewer draws for very large memories, so that it stays quick."""
     draws = int(np.clip(20_000_000 // max(now.size, now.experts.size * 4), 20, draws))
     ordered, lines, rows, loads = [], [], [], []
-    for experts in random_choices(now.people, now.experts.shape[1], now.size, draws, seed=0):
+    for experts in random_choices(now.n_users, now.experts.shape[1], now.size, draws, seed=0):
         null = now._replace(experts=experts)
         load = null.load
         ordered.append(np.sort(load)[::-1].astype(np.float32))
@@ -132,7 +132,7 @@ def compare_with_random_router(now: Traffic, draws: int = 200) -> UsageReport:
         loads.append(load[:: max(now.size // 4096, 1)])
         rows.append(health_of(null))
     frame, mean, load = pd.DataFrame(rows), np.mean(ordered, axis=0, dtype=float), now.load
-    exact = binomial_load_limits(now.people, now.experts.shape[1], now.size)
+    exact = binomial_load_limits(now.n_users, now.experts.shape[1], now.size)
     each, line = exact if (now.weights == 1).all() else limits_of(np.stack(loads)), limits_of(np.stack(lines))
     state, cells = load_status(load, each), load.reshape(now.n_subkeys, now.n_subkeys)
     halves, keys, line_loads = (
@@ -145,7 +145,7 @@ def compare_with_random_router(now: Traffic, draws: int = 200) -> UsageReport:
     )
     return UsageReport(
         now=now,
-        experts=expert_grid(now.n_subkeys).assign(load=load, share=load / load.sum(), times=load / now.even, state=state),
+        experts=expert_grid(now.n_subkeys).assign(load=load, share=load / load.sum(), times=load / now.equal_load, state=state),
         sides=sides,
         each=each,
         line=line,
@@ -166,7 +166,7 @@ def _sum_lines(cells: np.ndarray) -> np.ndarray:
 def load_by_batch(now: Traffic, top: int = 7, count: int = 12) -> pd.DataFrame:
     """Figure 4, right: batch (people in the data's order), people, expert, its share of the batch; the `top` busiest experts."""
     busiest, parts = np.argsort(-now.load, kind="stable")[:top], []
-    for number, part in enumerate(np.array_split(np.arange(now.people), min(count, now.people)), start=1):
+    for number, part in enumerate(np.array_split(np.arange(now.n_users), min(count, now.n_users)), start=1):
         load = _count_retrievals(now.experts[part], now.weights[part], now.size)
         share = load[busiest] / load.sum()
         parts.append(pd.DataFrame({"batch": number, "people": len(part), "expert": busiest, "share": share}))

@@ -45,7 +45,7 @@ def epochs_to_play(run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
     frame, loads = by_epoch(run), load_by_epoch(run)
     if frame.empty or loads.empty:
         return frame.assign(half=np.nan), pd.DataFrame()
-    kept = loads.index.intersection(frame["epoch"])
-    kept = kept[evenly_spaced(len(kept), max(2, MOST_NUMBERS // loads.shape[1]))]
-    half = [count_holders(load, 0.5) for load in loads.loc[kept].to_numpy(float)]
-    return frame.set_index("epoch").loc[kept].rename_axis("epoch").reset_index().assign(half=half), loads.loc[kept]
+    epochs = loads.index.intersection(frame["epoch"])
+    epochs = epochs[evenly_spaced(len(epochs), max(2, MOST_NUMBERS // loads.shape[1]))]
+    half = [count_holders(load, 0.5) for load in loads.loc[epochs].to_numpy(float)]
+    return frame.set_index("epoch").loc[epochs].rename_axis("epoch").reset_index().assign(half=half), loads.loc[epochs]

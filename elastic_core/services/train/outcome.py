@@ -138,17 +138,17 @@ def _compare_seeds(run: Run, among: list[Run], protocol: str) -> tuple[str, RunC
     """What is known of other seeds, and the configuration of the next one."""
     if not needs_training(run) or not run.has_report:
         return "", None
-    mine = with_its_seeds(run, among)
-    seeds_run = {other.config.train.seed for other in mine}
+    seed_runs = with_its_seeds(run, among)
+    seeds_run = {other.config.train.seed for other in seed_runs}
     again = presets.changed_config(
         run.config, {"train.seed": next(seed for seed in range(len(seeds_run) + 1) if seed not in seeds_run)}
     )
-    if len(mine) < 2:
+    if len(seed_runs) < 2:
         return (
             f"One training is not a result. On MovieLens-100K two seeds of ELASTIC usually differ by {SEED_GAP:.4f}. Train a "
             "second one before you believe a gap of that size."
         ), again
-    values = [other.report().mean_interval(protocol, METRIC).mean for other in mine]
+    values = [other.report().mean_interval(protocol, METRIC).mean for other in seed_runs]
     listed, apart = ", ".join(f"{value:.4f}" for value in values), max(values) - min(values)
     mean = statistics.fmean(values)
     return f"{len(values)} seeds of it are here: {listed}. Their mean is {mean:.4f}, and they lie {apart:.4f} apart.", again

@@ -41,7 +41,7 @@ BUDGETS = (
 )
 Kind = Literal["int", "float", "bool", "choice", "text"]
 KINDS: dict[Any, Kind] = {int: "int", float: "float", bool: "bool"}
-Found = TypeVar("Found")
+Named = TypeVar("Named")
 BALANCE = 0.1
 LEARNING_RATE = 3e-3  # a short budget is better spent with larger steps than the recipes take
 
@@ -68,7 +68,7 @@ def find_budget(name: str) -> Budget:
     return _variant_label(name, BUDGETS, "name", "time budget")
 
 
-def _variant_label(label: str, known: tuple[Found, ...], name: str, what: str) -> Found:
+def _variant_label(label: str, known: tuple[Named, ...], name: str, what: str) -> Named:
     """The first that is called so: a plug-in may take a label that is taken."""
     for preset in known:
         if getattr(preset, name) == label:

@@ -12,7 +12,7 @@ from elastic_core.errors import InputError
 from elastic_core.results.statistics import wilson_interval
 from elastic_core.run_config import RunConfig
 from elastic_core.runs import Run
-from elastic_core.services.person.inspect import Words
+from elastic_core.services.person.inspect import ItemWords
 from elastic_core.services.train import presets
 
 COLUMNS = ("run", "model", "data", "NDCG@10", "people", "best valid", "epochs", "used experts", "parameters", "seconds", "ended")
@@ -55,7 +55,7 @@ def _system_name(model: ModelConfig, known: tuple[str, ...]) -> str:
     return model.name
 
 
-def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -> str | None:
+def hit_line(test: Mapping[str, Any] | None, words: ItemWords, stay: bool = False) -> str | None:
     """For how many people of the test the ten hold what came next, with its interval; None for a run that was not tested.
 
     Do items met before `stay` in the running?"""
@@ -66,7 +66,7 @@ def hit_line(test: Mapping[str, Any] | None, words: Words, stay: bool = False) -
     if n_users:
         low, high = wilson_interval(rate, n_users)
         interval = f" (95% interval {low:.0%} to {high:.0%})"
-    return f"For {rate:.0%} of {n_users:,} people, the true next {words.one} is among the ten{interval}."
+    return f"For {rate:.0%} of {n_users:,} people, the true next {words.singular} is among the ten{interval}."
 
 
 def run_row(run: Run) -> dict[str, Any]:
