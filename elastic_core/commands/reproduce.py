@@ -35,6 +35,7 @@ from elastic_core.machine import find_device
 from elastic_core.recipes import GRID, grid_point
 from elastic_core.results.grid import FILE, read_outcomes, train_grid
 from elastic_core.results.markdown import rewrite_documents, run_tables
+from elastic_core.results.personal_gain import write_interest_counts
 from elastic_core.results.reproduce import PlannedRun, add_run, has_weights, planned_status, select_runs, train_planned
 from elastic_core.results.store import stored_runs
 from elastic_core.runs.checkpoints import CHECKPOINTS
@@ -54,6 +55,9 @@ def run_command(
     readme: Annotated[
         bool, typer.Option("--readme", help="Train nothing, write the tables of README.md and RESULTS.md anew.")
     ] = False,
+    interests: Annotated[
+        bool, typer.Option("--interests", help="Train nothing, count the interests of all data that are here.")
+    ] = False,
     grid: Annotated[
         str,
         typer.Option(
@@ -69,10 +73,13 @@ def run_command(
         raise InputError(f"unknown protocol {protocol!r}; known are all, {', '.join(PROTOCOLS)}")
     if not minutes >= 0:
         raise InputError(f"--minutes must be 0 or more, not {minutes:g}")
-    if list_runs + table + readme + bool(grid) + bool(add) > 1:
-        raise InputError("--list, --table, --readme, --grid and --add each go alone")
+    if list_runs + table + readme + interests + bool(grid) + bool(add) > 1:
+        raise InputError("--list, --table, --readme, --interests, --grid and --add each go alone")
     if grid:
         train_grids(split_commas(grid), root, device, end_time(minutes))
+        return
+    if interests:
+        print(f"written: {write_interest_counts(root, print_note)}")
         return
     chosen = select_runs(only)
     if list_runs:
