@@ -39,7 +39,8 @@ LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"} 
 # Heavy packages and the one module that may import them, when it needs them.
 OWNERS = {
     "sklearn": r"memory/(routing_metrics|recovery|item_clusters)\.py|services/map/.*\.py",
-    "scipy": r"(memory/routing(_metrics)?|results/statistics|services/(person/influence|experts/items|speed/curves))\.py",
+    "scipy": r"(data/interest_count|memory/routing(_metrics)?|results/statistics"
+    r"|services/(person/influence|experts/items|speed/curves))\.py",
     "umap": r"services/map/.*\.py",
     "numba": r"services/map/.*\.py",
     "pyarrow": r"(data/(reading/\w+|frames)|recommendations|results/store)\.py",

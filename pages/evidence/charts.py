@@ -86,6 +86,39 @@ def _two_lines(name: str) -> str:
     return "<br>".join(safe(line) for line in textwrap.wrap(str(name), 36, max_lines=2, placeholder=" …"))
 
 
+def draw_personal_gain(gains: pd.DataFrame, colours: Palette) -> go.Figure:
+    """Personal minus shared experts in NDCG@10, with intervals, against interests an expert (a logarithm): a line through made-up
+    worlds of one model and k, single marks with their names for real data. Filled where a difference may be claimed."""
+    figure = go.Figure()
+    figure.add_hline(y=0, line_color=colours.text, line_width=1)
+    groups = gains.assign(
+        name=np.where(gains["made up"], "Made up, ", "Real, ") + gains["model"] + ", k = " + gains["k"].astype(str)
+    )
+    for at, (name, rows) in enumerate(groups.groupby("name", sort=True)):
+        is_made_up, colour = bool(rows["made up"].iloc[0]), colours.category_colour(at)
+        figure.add_scatter(
+            x=rows["interests an expert"], y=rows["difference"], name=safe(str(name)),
+            customdata=rows[["data", "low", "high", "people"]],
+            mode="lines+markers" if is_made_up else "markers+text", text=None if is_made_up else rows["data"].map(_brief),
+            textposition="bottom center", textfont_size=11, line_color=colour, line_width=1.5, marker_size=10,
+            marker_symbol=plot.SYMBOLS[at % len(plot.SYMBOLS)], marker_line_width=2, marker_line_color=colour,
+            marker_color=np.where(rows["winner"] != "", colour, colours.ground).tolist(),
+            error_y={
+                "array": rows["high"] - rows["difference"], "arrayminus": rows["difference"] - rows["low"], "width": 3,
+                "thickness": 1.2,
+            },
+            hovertemplate="<b>%{customdata[0]}</b><br>%{y:+.4f} (%{customdata[1]:+.4f} to %{customdata[2]:+.4f})<br>"
+            "%{x:.3g} interests an expert, %{customdata[3]:,} people<extra></extra>",
+        )  # fmt: skip
+    figure.update_layout(LAYOUT, height=420, showlegend=True, legend={"orientation": "h", "y": -0.2, "yanchor": "top"})
+    figure.update_xaxes(title="interests for each retrieved expert", type="log", dtick="D2")
+    return figure.update_yaxes(title="personal − shared, NDCG@10", tickformat="+.3f", zeroline=False)
+
+
+def _brief(title: str) -> str:
+    return safe(title.removesuffix(" (reassembled)").replace("A year of ", ""))
+
+
 def draw_memory_size(table: pd.DataFrame, n_subkeys: int, k: int, colours: Palette) -> go.Figure:
     """The paper's Figure 5: NDCG@10 (dots with 95% intervals) and share of experts in use (diamonds, right axis), on the left
     against √K where k experts are retrieved, on the right against k where √K is `n_subkeys`."""

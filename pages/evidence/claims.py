@@ -11,6 +11,7 @@ from pages.components import expert_meaning, glossary, page_context, page_elemen
 from pages.components.controls import choose_from_list, place_button
 from pages.evidence import cached
 from pages.evidence.claim_grid import claim_grid_html
+from pages.evidence.personal_gain import show_personal_gain
 
 TEXT = page_text.load_page_text(__file__)
 CLAIM, NONE = "lrn_claim", ""
@@ -37,6 +38,7 @@ def show_claims() -> None:
             show_findings(next(verdict for verdict in verdicts if verdict.key == chosen))
             if chosen in ABOUT_EXPERTS and now is not None and now.model.retrieves:
                 expert_meaning.meaning_row(now.run, "lrn_measure")
+    show_personal_gain(measured)
     panel = st.expander("All findings as a table", key="lrn_all", on_change="rerun")
     if panel.open:
         with panel:
