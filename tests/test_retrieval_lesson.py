@@ -236,12 +236,14 @@ def test_a_list_without_its_gate_is_that_of_a_copy_that_has_none(model: Elastic,
     for memory in twin.memories:
         memory.kind = "none"
     for user in range(8):
-        found = gate.compare_without_gate(model, small_world, user, stay=False)
+        found = gate.compare_without_gate(model, small_world, user, keep_seen=False)
         expected = recommend.rank_items(twin, small_world, recommend.user_history(small_world, user))
         assert found.change.table["item"].tolist() == expected.table["item"].tolist()
         assert found.change.truth_after == expected.truth_rank and len(found.chance) == gate.TRIES
         assert all(0 <= new <= 10 for new in found.chance)
-    assert set(gate.compare_without_gate(twin, small_world, 0, stay=False).chance) == {0}  # equal weights, however they are dealt
+    assert set(gate.compare_without_gate(twin, small_world, 0, keep_seen=False).chance) == {
+        0
+    }  # equal weights, however they are dealt
 
 
 def test_the_toy_learns_its_keys_only_with_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,7 +185,7 @@ def test_people_are_found_by_the_ids_of_the_file() -> None:
     assert user_lookup.same_user(data, ids.index("u_8841"), smaller) is None
     other = dataclasses.replace(smaller, label="others.csv")
     assert user_lookup.same_user(data, ids.index("anna"), other) is None, "an id of other data is somebody else"
-    assert user_lookup.same_user(data, 0, other, own="17") == other.histories.user_ids.tolist().index("17"), (
+    assert user_lookup.same_user(data, 0, other, own_id="17") == other.histories.user_ids.tolist().index("17"), (
         "unless the visitor typed it"
     )
 

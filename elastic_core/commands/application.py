@@ -67,12 +67,12 @@ def run_words(words: list[str]) -> int:
         with program.make_context("elastic", words) as context:
             program.invoke(context)
         return 0
-    except typer.Exit as ended:
-        return ended.exit_code
+    except typer.Exit as exit_error:
+        return exit_error.exit_code
     except typer.TyperException as error:
-        at = getattr(getattr(error, "ctx", None), "command_path", None) or " ".join(["elastic", *words[:1]])
-        what = error.format_message().replace("Value error, ", "").rstrip(".")
-        raise InputError(f"{what[:1].lower()}{what[1:]} (see: {at} --help)") from None
+        command_path = getattr(getattr(error, "ctx", None), "command_path", None) or " ".join(["elastic", *words[:1]])
+        message = error.format_message().replace("Value error, ", "").rstrip(".")
+        raise InputError(f"{message[:1].lower()}{message[1:]} (see: {command_path} --help)") from None
 
 
 def check_words(words: list[str]) -> None:

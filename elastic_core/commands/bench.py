@@ -228,25 +228,25 @@ def _harness_options(request: Request) -> dict[str, Any]:
 
 def _systems_that_fit(request: Request, largest: Setting) -> tuple[str, ...]:
     """Return the systems without those that would hold too large a matrix of scores."""
-    chosen, forms = tuple(request.systems or latency.SYSTEMS), latency.model_forms()
+    systems, forms = tuple(request.systems or latency.SYSTEMS), latency.model_forms()
     if largest.score_matrix_bytes() / 1e9 <= request.max_memory:
-        return chosen
-    fitting = tuple(name for name in chosen if forms[name][1].get("fused", True))
-    if fitting != chosen:
-        needed = largest.score_matrix_bytes() / 1e9
-        print_note(f"N = {largest.length}: eager attention would need about {needed:.0f} GB and is left out")
+        return systems
+    fitting = tuple(name for name in systems if forms[name][1].get("fused", True))
+    if fitting != systems:
+        gigabytes = largest.score_matrix_bytes() / 1e9
+        print_note(f"N = {largest.length}: eager attention would need about {gigabytes:.0f} GB and is left out")
     return fitting
 
 
 def check_request(request: Request) -> None:
     """Raises InputError for what cannot be measured."""
     of_passes = request.kind in ("latency", "events")
-    for what, names, allowed in (
+    for kind, names, allowed in (
         ("system", (of_passes and request.systems) or [], latency.all_systems()),
         ("direction", request.directions, latency.DIRECTIONS),
     ):
         if unknown := [name for name in names if name not in allowed]:
-            raise InputError(f"unknown {what} {unknown[0]!r}; known are {', '.join(allowed)}")
+            raise InputError(f"unknown {kind} {unknown[0]!r}; known are {', '.join(allowed)}")
     if not all(text.isdigit() and int(text) >= 2 for text in request.lengths):
         raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(request.lengths)}")
     if request.rounds < 1 or min(request.threads, request.batch) < 0:
@@ -267,7 +267,7 @@ def _measured_before(rows: pd.DataFrame, expected: list[dict[str, object]], devi
 
 # --- what is printed --------------------------------------------------------------------------------------------------
 
-PRINTED = "system direction rows length batch width k world objective span users processes think device threads".split()
+PRINTED_COLUMNS = "system direction rows length batch width k world objective span users processes think device threads".split()
 METRICS = {
     "peak_bytes": ("peak MB", 1e6), "saved_bytes": ("saved MB", 1e6), "rate": ("targets/s", 1), "p95": ("p95 s", 1),
     "end_mb": ("MB", 1),
@@ -278,11 +278,11 @@ def rows_as_text(rows: pd.DataFrame) -> str:
     """Return the rows of each kind: milliseconds with quartiles, megabytes, targets a second."""
     tables = []
     for bench, group in rows.groupby("bench", sort=False):
-        columns = [name for name in PRINTED if group[name].notna().any() and (group[name] != "").any()]
+        columns = [name for name in PRINTED_COLUMNS if group[name].notna().any() and (group[name] != "").any()]
         table = group[columns].assign(ms=1e3 * group["seconds"])
-        ends = 1e3 * group[["seconds_low", "seconds_high"]]
-        if ends.notna().any(axis=None):
-            table["quartiles"] = [f"{low:.3g} … {high:.3g}" for low, high in ends.itertuples(index=False)]
+        quartiles = 1e3 * group[["seconds_low", "seconds_high"]]
+        if quartiles.notna().any(axis=None):
+            table["quartiles"] = [f"{low:.3g} … {high:.3g}" for low, high in quartiles.itertuples(index=False)]
         table["processor ms"] = 1e3 * group["processor"]
         for column, (name, unit) in METRICS.items():
             if group[column].notna().any():

@@ -39,8 +39,8 @@ def run_command(
     a, b = ([find_run(name) for name in split_commas(side)] for side in (run_a, run_b))
     comparison = compare_runs(a, b, protocol, metric)
     if as_json:
-        known = {name: None if value != value else value for name, value in asdict(comparison).items()}  # NaN is no JSON
-        print(json.dumps({"a": run_a, "b": run_b, **known}))
+        finite_values = {name: None if value != value else value for name, value in asdict(comparison).items()}  # NaN is no JSON
+        print(json.dumps({"a": run_a, "b": run_b, **finite_values}))
         return
     print(comparison_text(comparison, run_a, run_b))
     if power:

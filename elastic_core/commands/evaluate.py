@@ -62,15 +62,15 @@ def run_command(
 ) -> None:
     find_device(device)  # a device that is not there is refused before a run is looked for
     run, loaded = find_run(run_name), None
-    chosen = parse_names(protocols, PROTOCOLS, "protocol")
-    chosen.sort(key=lambda protocol: protocol != run.protocol)  # first the one that fits
+    protocol_names = parse_names(protocols, PROTOCOLS, "protocol")
+    protocol_names.sort(key=lambda protocol: protocol != run.protocol)  # first the one that fits
     metric_names = parse_names(metrics, NAMES, "metric")
     if users < 0 or (users and split == "test"):
         raise InputError("--users takes a number of people and goes with --split valid: a test is of everybody")
     if last_events:
         if store or users or as_json:
             raise InputError("--last-events is of everybody, and goes with neither --store nor --json")
-        print_short_histories(run_name, split, chosen[0], parse_lengths(last_events))
+        print_short_histories(run_name, split, protocol_names[0], parse_lengths(last_events))
         return
     if store:
         if split != "test":
@@ -78,35 +78,35 @@ def run_command(
         store_ranks(run, device, reason)
     if split == "test" and run.has_report:
         report, times = run.report(), run.last_event("test").get("scored", 1)
-        report = replace(report, ranks={name: report.ranks[name] for name in chosen if name in report.ranks})
-        where = run.last_event("start").get("data", run.config.data.source)
-        again = f" Its test was scored {times} times, as it went on after its end." if times > 1 else ""
-        print_note(f"From the ranks that the run keeps of its test.{again}")
+        report = replace(report, ranks={name: report.ranks[name] for name in protocol_names if name in report.ranks})
+        data_name = run.last_event("start").get("data", run.config.data.source)
+        rescored_text = f" Its test was scored {times} times, as it went on after its end." if times > 1 else ""
+        print_note(f"From the ranks that the run keeps of its test.{rescored_text}")
     else:
         _, dataset, model = loaded = load_run(run_name, device)
         users_drawn = draw_users(dataset, users)
-        report = evaluate(model, dataset, split, chosen, device=find_device(device), users=users_drawn)
-        where = dataset.label
-    print_note(f"{run.name} on {where} (data {report.data_hash}), {split}, {len(report.users):,} people")
+        report = evaluate(model, dataset, split, protocol_names, device=find_device(device), users=users_drawn)
+        data_name = dataset.label
+    print_note(f"{run.name} on {data_name} (data {report.data_hash}), {split}, {len(report.users):,} people")
     if run.keeps_seen:
         print_note("The protocol full-seen fits these data: people mostly choose again what they have seen.")
     if note := list_note(run.n_items()):
         print_note(f"Note: {note}.")
-    redrawn = under_random_ties(run, report, find_device(device), loaded)
+    random_ties_report = under_random_ties(run, report, find_device(device), loaded)
     if not as_json:
-        print(report_table(report, metric_names, redrawn))
+        print(report_table(report, metric_names, random_ties_report))
         return
-    for ranked, more in ((report, {}), (redrawn, {"ties": "random"})):
+    for ranked, extra_columns in ((report, {}), (random_ties_report, {"ties": "random"})):
         for row in ranked.metric_rows() if ranked else ():
             if row["metric"] in metric_names:
-                print(json.dumps({"run": run.name, **more, **row}))
+                print(json.dumps({"run": run.name, **extra_columns, **row}))
 
 
-def parse_names(typed: str, known: Sequence[str], what: str) -> list[str]:
+def parse_names(text: str, known_names: Sequence[str], kind: str) -> list[str]:
     """Names between commas. Raises InputError for one that is not `known`."""
-    names = split_commas(typed)
-    if unknown := [name for name in names if name not in known]:
-        raise InputError(f"unknown {what} {unknown[0]!r}; known are {', '.join(known)}")
+    names = split_commas(text)
+    if unknown := [name for name in names if name not in known_names]:
+        raise InputError(f"unknown {kind} {unknown[0]!r}; known are {', '.join(known_names)}")
     return names
 
 
@@ -152,13 +152,13 @@ def under_random_ties(run: Run, report: Report, device: torch.device, loaded: Lo
     except InputError as error:
         print_note(f"{finding}; what another order gives cannot be said: {error}.")
         return None
-    other = load(replace(data, ties="random"))
-    moved = (dataset.target_items(split) != other.target_items(split))[report.users].mean()
+    tied_dataset = load(replace(data, ties="random"))
+    moved_share = (dataset.target_items(split) != tied_dataset.target_items(split))[report.users].mean()
     print_note(
-        f"{finding}. Random ties: a hash decides, and {moved:.0%} of people get another target; the weights were trained in the "
-        "file's order and may have learned from it."
+        f"{finding}. Random ties: a hash decides, and {moved_share:.0%} of people get another target; the weights were trained "
+        "in the file's order and may have learned from it."
     )
-    return evaluate(model, other, split, list(report.ranks), device=device, users=report.users)
+    return evaluate(model, tied_dataset, split, list(report.ranks), device=device, users=report.users)
 
 
 def store_ranks(run: Run, device: str, reason: str) -> None:
@@ -167,25 +167,30 @@ def store_ranks(run: Run, device: str, reason: str) -> None:
     The row comes before the ranks: a command that was killed between them can be given again. Raises InputError if ranks are
     there, the run has had no test, or the data is no longer that of its test.
     """
-    old, start = run.last_event("test"), run.last_event("start")
+    old_event, start = run.last_event("test"), run.last_event("start")
     if run.has_report:
         raise InputError(f"the run {run.name} keeps the ranks of its test already; a test is scored once")
-    if not old:
+    if not old_event:
         raise InputError(f"the run {run.name} was not tested yet; its training ends with the test")
     _, dataset, model = load_run(str(run.path), device)
     if start.get("data_hash", dataset.hash) != dataset.hash:
         raise InputError(f"the run {run.name} was tested on data {start['data_hash']}, and {dataset.label} is now {dataset.hash}")
     report = replace(evaluate(model, dataset, "test", PROTOCOLS, device=find_device(device)), commit=code_commit())
-    new = {"users": len(report.users), "protocols": report.metrics, "errors": report.errors, "seconds": round(report.seconds, 2)}
-    run.append_event({**old, **new, "commit": report.commit, "rescored": reason})
+    new_values = {
+        "users": len(report.users),
+        "protocols": report.metrics,
+        "errors": report.errors,
+        "seconds": round(report.seconds, 2),
+    }
+    run.append_event({**old_event, **new_values, "commit": report.commit, "rescored": reason})
     run.save_report(report)
     print_note(f"{run.name}: scored again and kept; the log says why: {reason}")
 
 
-def report_table(report: Report, metrics: list[str], redrawn: Report | None) -> str:
+def report_table(report: Report, metrics: list[str], random_ties_report: Report | None) -> str:
     lines = [f"{'protocol':<13}" + "".join(f"{metric:>20}" for metric in metrics)]
     for protocol in report.ranks:
-        for name, ranked in ((protocol, report), ("  random ties", redrawn)):
+        for name, ranked in ((protocol, report), ("  random ties", random_ties_report)):
             intervals = [ranked.mean_interval(protocol, metric) for metric in metrics] if ranked else []
             lines += [f"{name:<13}" + "".join(f"{i.mean:>11.4f} ± {1.96 * i.error:.4f}" for i in intervals)] if ranked else []
     return "\n".join(lines)

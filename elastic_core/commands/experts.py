@@ -39,7 +39,7 @@ from elastic_core.services.experts.evidence import Evidence, count_names, count_
 from elastic_core.services.experts.overview import Survey
 from elastic_core.services.person import attribution
 
-SHORT = {
+FORMATS = {
     name: shape
     for shape, names in {
         "{:.2%}": "traffic", "{:.2f}": "spread", "{:.0%}": "purity purity_chance", "{:.4f}": "ndcg_before ndcg_after",
@@ -69,8 +69,8 @@ def run_command(
     as_json: JsonOption = False,
 ) -> None:
     if turn_knobs:
-        turned = [knobs.measure_knobs(_load_population(_with_experts(name))) for name in run_name.split(",")]
-        print(frame_text(knobs.knob_table(turned), csv, as_json), end="")
+        knob_tables = [knobs.measure_knobs(_load_population(_with_experts(name))) for name in run_name.split(",")]
+        print(frame_text(knobs.knob_table(knob_tables), csv, as_json), end="")
         return
     loaded = _with_experts(run_name)
     context = _load_population(loaded)
@@ -83,9 +83,9 @@ def run_command(
     frame = overview.expert_table(survey)
     if effects:
         print_note("Removing every expert from its people.")
-        removed = ablation.remove_each(context)
-        named = {"low": "d_ndcg_low", "high": "d_ndcg_high"}
-        frame = frame.merge(removed.rename(columns=named).drop(columns="n"), on="expert", how="left")
+        effect_table = ablation.remove_each(context)
+        limit_names = {"low": "d_ndcg_low", "high": "d_ndcg_high"}
+        frame = frame.merge(effect_table.rename(columns=limit_names).drop(columns="n"), on="expert", how="left")
     if sort not in frame:
         raise InputError(f"--sort must be one of {', '.join(frame.columns)}, not {sort!r}")
     frame = frame.sort_values(sort, ascending=False, kind="stable")
@@ -112,7 +112,7 @@ def frame_text(frame: DataFrame, csv: bool, as_json: bool) -> str:
 
 
 def table_text(frame: DataFrame) -> str:
-    formats = {name: (SHORT.get(name) or "{:.2f}").format for name in frame.select_dtypes("float").columns}
+    formats = {name: (FORMATS.get(name) or "{:.2f}").format for name in frame.select_dtypes("float").columns}
     return str(frame.to_string(index=False, formatters=formats, na_rep=""))
 
 
@@ -132,7 +132,7 @@ def print_summary(loaded: Loaded, survey: Survey) -> None:
         )
         if survey.of_reading is not None:
             print(_names_text("what they hold or read", survey.of_reading))
-    if shares := attribution.share_agreement(loaded.model, loaded.dataset, stay=count_repeats(loaded.dataset).stay):
+    if shares := attribution.share_agreement(loaded.model, loaded.dataset, keep_seen=count_repeats(loaded.dataset).stay):
         print(
             f"{shares.n_users:,} people's likeliest item has an expert that owns it: in {shares.owners:.0%} it is the one whose "
             f"removal lowers the item most (chance {shares.chance:.0%}); shares ~ what removal takes: {shares.correlation:+.2f} "
@@ -149,7 +149,7 @@ def _names_text(source: str, evidence: Evidence) -> str:
     )
 
 
-def print_expert(context: EvaluationContext, survey: Survey, expert: int, other: int | None) -> None:
+def print_expert(context: EvaluationContext, survey: Survey, expert: int, replacement: int | None) -> None:
     """Everything about one expert, as text."""
     traffic, (row, column), label = context.traffic, survey.place(expert), overview.label_expert(survey, expert)
     print(f"expert {expert}: row {row}, column {column}; {survey.status()[expert]}, retrieved for {traffic.load[expert]} people")
@@ -163,7 +163,7 @@ def print_expert(context: EvaluationContext, survey: Survey, expert: int, other:
         print(f"  {user['group']:<9} person {user['user'] + 1:>5}  margin {user['margin']:+.3f}  {reading_text}: {titles}")
     _print_items(context, expert)
     if traffic.load[expert]:
-        swapped = ablation.draw_used_expert(traffic, expert) if other is None else other
+        swapped = ablation.draw_used_expert(traffic, expert) if replacement is None else replacement
         print(table_text(ablation.measure_effects(context, expert, swapped)))
     every = relations.cosine_table(survey, context.model, expert)
     print("nearest by vector   ", _numbers_text(relations.nearest_experts(every, expert, 5), "cosine"))

@@ -59,8 +59,8 @@ def parse_columns(pairs: list[str]) -> dict[str, str]:
     """[user=reader, item=book] → {user: reader, item: book}. Raises InputError for anything else."""
     columns = dict[str, str]()
     for text in pairs:
-        ours, separator, columns[ours] = text.partition("=")
-        if not separator or not (columns[ours] or ours == "time"):
+        role, separator, columns[role] = text.partition("=")
+        if not separator or not (columns[role] or role == "time"):
             raise InputError(f"--columns needs pairs such as user=reader, not {text!r}")
     return columns
 
@@ -91,8 +91,8 @@ def data_config(source: str, settings: dict[str, Any], changes: list[str]) -> Da
     """What is to be read: a named source, or a file by its full path, so that it is found again from elsewhere. `changes` are
     settings of the data as they are typed, such as data.planted.seed=1."""
     path = Path(source).expanduser()
-    named = {"source": str(path.resolve()) if path.exists() else source, "k_core": DataConfig.k_core, **settings}
-    return recipe("planted").replace_values({f"data.{name}": value for name, value in named.items()}).override(*changes).data
+    values = {"source": str(path.resolve()) if path.exists() else source, "k_core": DataConfig.k_core, **settings}
+    return recipe("planted").replace_values({f"data.{name}": value for name, value in values.items()}).override(*changes).data
 
 
 def end_time(minutes: float) -> float:

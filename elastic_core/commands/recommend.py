@@ -110,11 +110,11 @@ def run_command(
         write_everybody(run_name, out, top, keep_seen, before_test, exclude, only)
 
 
-def keeps_seen(wanted: bool | None, run: Run) -> bool:
+def keeps_seen(choice: bool | None, run: Run) -> bool:
     """Whether lists hold items of the history, too: as was said, else as fits the run's data, which is told."""
-    if wanted is None and run.keeps_seen:
+    if choice is None and run.keeps_seen:
         print_note("Lists hold seen items, too, as people mostly choose such (--unseen leaves them out).")
-    return run.keeps_seen if wanted is None else wanted
+    return run.keeps_seen if choice is None else choice
 
 
 # --- one list ------------------------------------------------------------------------------------------------------------
@@ -149,51 +149,51 @@ def print_list(
     catalog = data.catalog if isinstance(data, Dataset) else data
     edits = parse_edits(typed_edits)
     check_edits(edits, len(history.items), catalog.n_items, memory_size(model))
-    edited = apply_edits(history.items, edits)
-    history = history.edited(edited) if edits else history
-    edit = scale_experts(edited.scales)
+    edited_history = apply_edits(history.items, edits)
+    history = history.edited(edited_history) if edits else history
+    edit = scale_experts(edited_history.scales)
     recent = [catalog.title(item) for item in history.items[-TITLES_SHOWN:].tolist()]
     print_note("after " + ", ".join(["…", *recent] if len(history.items) > TITLES_SHOWN else recent))
 
     table = rank_items(model, data, history, top, edit, keeps_seen(seen, find_run(run_name))).table
     table.insert(2, "id", [catalog.ids[item] for item in table["item"]])
-    why = find_reasons(model, history, table["item"].tolist(), edit)
+    reasons = find_reasons(model, history, table["item"].tolist(), edit)
     if as_csv:
-        print(with_reasons(table, why, catalog).to_csv(index=False), end="")
+        print(with_reasons(table, reasons, catalog).to_csv(index=False), end="")
     elif as_json:
-        print(with_reasons(table, why, catalog).to_json(orient="records", lines=True), end="")
+        print(with_reasons(table, reasons, catalog).to_json(orient="records", lines=True), end="")
     else:
-        print_table(table, why, catalog)
+        print_table(table, reasons, catalog)
 
 
-def with_reasons(table: pd.DataFrame, why: list[Reason] | None, catalog: Catalog) -> pd.DataFrame:
+def with_reasons(table: pd.DataFrame, reasons: list[Reason] | None, catalog: Catalog) -> pd.DataFrame:
     """The table with the columns expert, share and after, where the model's experts predict by themselves."""
-    if why is None:
+    if reasons is None:
         return table
     return table.assign(
-        expert=[reason.expert for reason in why],
-        share=[round(reason.share, 4) for reason in why],
-        after=["" if reason.after is None else catalog.title(reason.after) for reason in why],
+        expert=[reason.expert for reason in reasons],
+        share=[round(reason.share, 4) for reason in reasons],
+        after=["" if reason.after is None else catalog.title(reason.after) for reason in reasons],
     )
 
 
-def print_table(table: pd.DataFrame, why: list[Reason] | None, catalog: Catalog) -> None:
+def print_table(table: pd.DataFrame, reasons: list[Reason] | None, catalog: Catalog) -> None:
     for place, row in enumerate(table.to_dict("records")):
         mark = "  <- what came next" if row.get("is_truth") else ""
         print(f"{row['rank']:>3}  {row['score']:8.3f}  {row['id']:>8}  {row['title']}{mark}")
-        if why is not None:
-            print(f"{'':>24}{why[place].sentence(catalog)}")
+        if reasons is not None:
+            print(f"{'':>24}{reasons[place].sentence(catalog)}")
 
 
-def items_by_id(catalog: Catalog, typed: str) -> list[int]:
+def items_by_id(catalog: Catalog, text: str) -> list[int]:
     """Dense ids of raw ids between commas; one that holds a comma stands in quotes."""
-    cells = next(csv.reader([typed], skipinitialspace=True), [])
+    cells = next(csv.reader([text], skipinitialspace=True), [])
     return [catalog.item_number(raw.strip()) for raw in cells if raw.strip()]
 
 
-def items_by_title(catalog: Catalog, typed: str) -> list[int]:
+def items_by_title(catalog: Catalog, text: str) -> list[int]:
     """Dense ids of titles, or parts of them, between semicolons."""
-    return [item_by_title(catalog, part.strip()) for part in typed.split(";") if part.strip()]
+    return [item_by_title(catalog, part.strip()) for part in text.split(";") if part.strip()]
 
 
 def item_by_title(catalog: Catalog, text: str) -> int:
@@ -220,33 +220,33 @@ def write_everybody(
     data = load(settings, print_note)
     counts = run_items.read_counts(run.path / run_items.FILE, run.path)
     ranker = ItemRanker(model, catalog, lambda: data, counts, keeps_seen(seen, run))
-    exclude = read_ids(typed_exclude) if typed_exclude else []
-    only = None if typed_only is None else read_ids(typed_only)
-    for option, ids in (("--exclude", exclude), ("--only", only or [])):
+    excluded_ids = read_ids(typed_exclude) if typed_exclude else []
+    only_ids = None if typed_only is None else read_ids(typed_only)
+    for option, ids in (("--exclude", excluded_ids), ("--only", only_ids or [])):
         if unknown := ranker.find_items(ids)[1]:
             print_note(f"Note: the run does not know {unknown:,} of the {len(ids):,} ids of {option}.")
-    chunks = ranker.recommend_chunks(k=top, exclude=exclude, only=only, before_test=before_test)
-    short = Counter[str]()  # lists with nothing in them, with less than was wanted, or without a history behind them
-    users = write_lists(out, count_short_lists(show_progress(chunks, data.histories.n_users), short))
+    chunks = ranker.recommend_chunks(k=top, exclude=excluded_ids, only=only_ids, before_test=before_test)
+    short_list_counts = Counter[str]()  # lists with nothing in them, with less than was wanted, or without a history behind them
+    users = write_lists(out, count_short_lists(show_progress(chunks, data.histories.n_users), short_list_counts))
     print_note(f"{users:,} people's lists are in {out}")
-    for what, lists in short.items():
-        print_note(f"Note: {lists:,} lists {what}.")
+    for reason, lists in short_list_counts.items():
+        print_note(f"Note: {lists:,} lists {reason}.")
     if data.people_left_out:
         print_note(f"Note: {data.people_left_out:,} people have too few events for a history, and no list.")
 
 
-def count_short_lists(chunks: Iterator[Recommendations], short: Counter[str]) -> Iterator[Recommendations]:
+def count_short_lists(chunks: Iterator[Recommendations], counts: Counter[str]) -> Iterator[Recommendations]:
     """The same chunks; `short` counts the lists that are empty, and those with fewer items than were wanted."""
     for chunk in chunks:
         filled = (chunk.items > 0).sum(axis=1)
-        less = (filled > 0) & (filled < chunk.items.shape[1])
-        short[f"are empty, {NOTHING_LEFT}"] += int((filled == 0).sum())
-        short[f"are shorter, {NOTHING_LEFT}"] += int(less.sum())
-        short["hold what is popular, as the run knows no item of these people"] += int((chunk.known == 0).sum())
-        short["leave out events of items that the run does not know"] += int(((chunk.unknown > 0) & (chunk.known > 0)).sum())
+        is_shorter = (filled > 0) & (filled < chunk.items.shape[1])
+        counts[f"are empty, {NOTHING_LEFT}"] += int((filled == 0).sum())
+        counts[f"are shorter, {NOTHING_LEFT}"] += int(is_shorter.sum())
+        counts["hold what is popular, as the run knows no item of these people"] += int((chunk.known == 0).sum())
+        counts["leave out events of items that the run does not know"] += int(((chunk.unknown > 0) & (chunk.known > 0)).sum())
         yield chunk
-    for what in [what for what, lists in short.items() if not lists]:
-        del short[what]
+    for reason in [reason for reason, lists in counts.items() if not lists]:
+        del counts[reason]
 
 
 def show_progress(chunks: Iterator[Recommendations], users: int) -> Iterator[Recommendations]:
@@ -257,11 +257,11 @@ def show_progress(chunks: Iterator[Recommendations], users: int) -> Iterator[Rec
             bar.update(len(chunk.users))
 
 
-def read_ids(typed: str) -> list[str]:
+def read_ids(text: str) -> list[str]:
     """Ids with commas between them, or one a line of a file."""
-    path = Path(typed)
+    path = Path(text)
     if path.is_file():
         return [line.strip() for line in files.read_text(path, MOST_IDS, path.parent).splitlines() if line.strip()]
     if path.suffix in (".txt", ".csv"):
-        raise InputError(f"there is no file {typed}")
-    return split_commas(typed)
+        raise InputError(f"there is no file {text}")
+    return split_commas(text)

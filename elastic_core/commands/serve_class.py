@@ -79,28 +79,28 @@ def run_command(
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     ports = _free_ports(processes)
-    reached = "localhost" if address in (LOCALHOST, "0.0.0.0", "::") else address
+    host = "localhost" if address in (LOCALHOST, "0.0.0.0", "::") else address
     with tempfile.TemporaryDirectory(prefix="serve-") as folder, contextlib.ExitStack() as running:
-        written = Path(folder, "haproxy.cfg")
+        config_file = Path(folder, "haproxy.cfg")
         servers = "\n".join(f"    server p{i} {LOCALHOST}:{each} cookie p{i}" for i, each in enumerate(ports))
-        listens = CONFIG.format(address=address, port=port, servers=servers)
-        written.write_text(listens, encoding="utf-8")
+        proxy_config = CONFIG.format(address=address, port=port, servers=servers)
+        config_file.write_text(proxy_config, encoding="utf-8")
         # One secret for all: a visitor whose process ended goes on with another.
-        own = {**os.environ, "STREAMLIT_SERVER_COOKIE_SECRET": secrets.token_hex(32)}
+        environment = {**os.environ, "STREAMLIT_SERVER_COOKIE_SECRET": secrets.token_hex(32)}
         words = [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true", "--server.address", LOCALHOST]
         children = list[_Child]()
 
         def begin(words: list[str]) -> None:
-            children.append(_Child(words, app.parent, own))
+            children.append(_Child(words, app.parent, environment))
             running.callback(children[-1].end)
 
         for port in ports:
             begin([*words, "--server.port", str(port)])
         _wait_until(lambda: all(_is_healthy(LOCALHOST, port) for port in ports), children)
-        begin([proxy_path, "-db", "-f", str(written)])
-        _wait_until(lambda: _is_healthy(reached, port), children)
+        begin([proxy_path, "-db", "-f", str(config_file)])
+        _wait_until(lambda: _is_healthy(host, port), children)
         processes_text = "1 process" if len(ports) == 1 else f"{len(ports)} processes"
-        print(f"{processes_text} at http://{reached}:{port}; Ctrl+C ends it", flush=True)
+        print(f"{processes_text} at http://{host}:{port}; Ctrl+C ends it", flush=True)
         while True:
             time.sleep(0.5)
             for child in children:
@@ -165,13 +165,13 @@ def _free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def _wait_until(ready: Callable[[], bool], children: "list[_Child]") -> None:
+def _wait_until(is_ready: Callable[[], bool], children: "list[_Child]") -> None:
     """Until `ready`, or InputError if a child ends before that or nothing answers."""
-    until = time.monotonic() + BEGINS
-    while not ready():
+    deadline = time.monotonic() + BEGINS
+    while not is_ready():
         for child in children:
             child.check(again=False)
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             raise InputError(f"nothing answers after {BEGINS:.0f} seconds")
         time.sleep(0.2)
 

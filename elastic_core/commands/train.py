@@ -110,19 +110,19 @@ def run_command(
     try:
         with _process_group() as ranks, stop_on_signals(signal.SIGINT, signal.SIGTERM) as stop:
             begin = ranks.run_on_each(lambda: find_run(begin_name) if begin_name else None)
-            later = ranks.run_on_each(
+            overrides = ranks.run_on_each(
                 lambda: budget_settings(minutes if sources[:1] != ["SOURCE"] else minutes or MINUTES, clock, device)
             )
             if source:
-                own = [change for change in changes or () if change.startswith("data.")]
-                data = ranks.run_on_each(lambda: data_config(source, settings, own))
+                data_changes = [change for change in changes or () if change.startswith("data.")]
+                data = ranks.run_on_each(lambda: data_config(source, settings, data_changes))
                 dataset = load_same_data(data, ranks)
-                sized = ranks.run_on_each(
+                sized_config = ranks.run_on_each(
                     lambda: settings_for(model or DEFAULT, dataset, MINUTES, 0, "cpu").override(*changes or ())
                 )
-                config = ranks.run_on_each(lambda: sized.replace_values(later))
+                config = ranks.run_on_each(lambda: sized_config.replace_values(overrides))
             else:
-                more = later | {f"data.{name}": value for name, value in settings.items()}
+                more = overrides | {f"data.{name}": value for name, value in settings.items()}
                 config = ranks.run_on_each(lambda: start_config(recipe_name, config_file, begin, model, changes or [], more))
                 dataset = load_same_data(config.data, ranks)
             folder = out or CHECKPOINTS / default_name(source, recipe_name, config_file, begin_name, config.model.name)
@@ -131,13 +131,13 @@ def run_command(
             if ranks is ALONE and config.train.device == "cpu":
                 if threads != "auto":
                     torch.set_num_threads(number_of_threads(threads))
-                elif chosen := settle_threads(config, dataset, Run(folder)):
-                    print_note(f"{chosen} threads were quickest.")
-            fresh = not ranks.rank and not folder.exists()
+                elif thread_count := settle_threads(config, dataset, Run(folder)):
+                    print_note(f"{thread_count} threads were quickest.")
+            is_new = not ranks.rank and not folder.exists()
             try:
                 finished = train(config, dataset, folder, Progress(config.train), stop, ranks, begin)
             except InputError:
-                if fresh and folder.exists() and not (folder / WEIGHTS).exists():
+                if is_new and folder.exists() and not (folder / WEIGHTS).exists():
                     shutil.rmtree(folder, ignore_errors=True)  # nothing was learned: leave no half of a run behind
                 raise
             if not ranks.rank:
@@ -183,32 +183,32 @@ def budget_settings(minutes: float | None, clock: str, device: str) -> dict[str,
 
 
 def start_config(
-    recipe_name: str, config_file: Path | None, begin: Run | None, model: str, changes: list[str], more: dict[str, Any]
+    recipe_name: str, config_file: Path | None, start_run: Run | None, model: str, changes: list[str], values: dict[str, Any]
 ) -> RunConfig:
     """The configuration of a recipe, a file, or the run to begin with, with these changes."""
     if config_file:
         config = read_config(config_file)
-    elif recipe_name or begin is None:
+    elif recipe_name or start_run is None:
         config = recipe(recipe_name, model or DEFAULT)
     else:
-        config = begin.config
-    return config.override(*changes).replace_values(more)
+        config = start_run.config
+    return config.override(*changes).replace_values(values)
 
 
 def read_config(path: Path) -> RunConfig:
     """A config.json. Raises InputError naming the file and what is wrong with it."""
     try:
-        plain = (
+        settings = (
             files.parse_json(path.read_text(encoding="utf-8")) if path.stat().st_size <= MOST_CONFIG and path.is_file() else None
         )
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise InputError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(plain, dict):
+    if not isinstance(settings, dict):
         raise InputError(f"{path} must be a file of at most {files.size_text(MOST_CONFIG)} that holds an object")
     try:
-        return RunConfig.from_dict(plain)
+        return RunConfig.from_dict(settings)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 

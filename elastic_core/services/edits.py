@@ -116,8 +116,8 @@ class EditedPerson(NamedTuple):
 
     def until(self, n_events: int) -> "EditedPerson":
         """The same before the person's own event `n_events` + 1."""
-        early = (self.numbers <= n_events) | (self.numbers > self.n_own)
-        return self._replace(numbers=self.numbers[early])
+        in_reach = (self.numbers <= n_events) | (self.numbers > self.n_own)
+        return self._replace(numbers=self.numbers[in_reach])
 
 
 def apply_edits(items: np.ndarray, edits: Sequence[Edit]) -> EditedPerson:
@@ -175,14 +175,14 @@ def check_edits(edits: Sequence[Edit], n_events: int, n_items: int, n_experts: i
     for edit in edits:
         if isinstance(edit, Add):
             n_events += len(edit.items)
-            if wrong := [item for item in edit.items if not 1 <= item <= n_items]:
-                raise InputError(f"there is no item number {wrong[0]}: the catalogue has 1 to {n_items}")
+            if unknown_items := [item for item in edit.items if not 1 <= item <= n_items]:
+                raise InputError(f"there is no item number {unknown_items[0]}: the catalogue has 1 to {n_items}")
         elif isinstance(edit, Remove):
             if not 1 <= edit.first <= edit.last <= n_events:
                 raise InputError(f"there are no events {edit.first} to {edit.last} here: this history has 1 to {n_events}")
         elif not 0 <= edit.expert < n_experts:
-            among = f" (0 to {n_experts - 1})" if n_experts else ""
-            raise InputError(f"there is no expert {edit.expert} in this run{among}")
+            range_text = f" (0 to {n_experts - 1})" if n_experts else ""
+            raise InputError(f"there is no expert {edit.expert} in this run{range_text}")
         elif isinstance(edit, Scale) and not 0 <= edit.factor <= LARGEST_FACTOR:
             raise InputError(f"an expert can count 0 to {LARGEST_FACTOR:g} times as much, not {edit.factor:g}")
 

@@ -197,10 +197,10 @@ def measured_truth(data: Dataset) -> dict[str, float]:
     users = np.repeat(np.arange(histories.n_users), histories.lengths)
     real = truth.event_interest >= 0
     interests_shown = len(np.unique(np.stack([users[real], truth.event_interest[real]]), axis=1).T)
-    having = (truth.user_mixture > 0).sum(0)  # people with each interest at their last event
+    n_holders = (truth.user_mixture > 0).sum(0)  # people with each interest at their last event
     return {
         "noise": float(1 - real.mean()),
-        "shared by two people": float((having * (having - 1)).sum() / (histories.n_users * (histories.n_users - 1))),
+        "shared by two people": float((n_holders * (n_holders - 1)).sum() / (histories.n_users * (histories.n_users - 1))),
         "interests a person": interests_shown / histories.n_users,
         "top tenth": top_share(data),
         "mean length": float(histories.lengths.mean()),

@@ -93,8 +93,8 @@ def check_upload(sheet: RawTable, mapping: dict[str, str], dates: Dates = "", ti
     choice_made, guess = sheet.choose(chosen), sheet.proposal
     roles = {*chosen, *(["clock"] if "time" in chosen else [])}
     columns = {ours: choice_made.roles[ours] for ours in (*ROLES, "clock") if ours in roles and ours in choice_made.roles}
-    why = {ours: guess.why[ours] for ours, column in columns.items() if guess.roles.get(ours) == column and ours in guess.why}
-    choice = Choice(columns, {**choice_made.why, **why}, choice_made.ordered)
+    reasons = {ours: guess.why[ours] for ours, column in columns.items() if guess.roles.get(ours) == column and ours in guess.why}
+    choice = Choice(columns, {**choice_made.why, **reasons}, choice_made.ordered)
     for ours in choice.missing:
         raise InputError(f"{sheet.shown} needs a column for the {ours}; it has: {', '.join(sheet.sample.column_names[:12])}")
     table = read_rows(dataclasses.replace(sheet, given=chosen, notes=list(sheet.notes), layout_notes=[]), choice, dates)
@@ -111,12 +111,14 @@ def preprocess_upload(label: str, table: Table, k_core: int, ties: Rule = "") ->
     )
     data = dataclasses.replace(data, notes=(*data.notes, *size_notes(data)))
     events = table.events
-    once = events.drop_duplicates(["user", "item", "time"]) if table.timed else events
-    repeats = "rows with the same person, item and time count once"
+    distinct_events = events.drop_duplicates(["user", "item", "time"]) if table.timed else events
+    repeats_text = "rows with the same person, item and time count once"
+    if not table.timed:
+        repeats_text = "without times, a repeated row is a new event"
     rows = [
         ("in the file", table.faults.rows, None, None, "every row below the column names"),
         ("can be read", *_count_events(events), "rows that cannot be used are left out; they are listed above"),
-        ("each once", *_count_events(once), repeats if table.timed else "without times, a repeated row is a new event"),
+        ("each once", *_count_events(distinct_events), repeats_text),
         (
             "not too rare", len(data.histories.items), data.histories.n_users, data.catalog.n_items,
             f"items with fewer than {k_core} events and people with fewer than {max(k_core, 3)} are dropped",
@@ -213,8 +215,8 @@ class UploadStore:
     def delete(self, data_id: str) -> None:
         """Out of sight in one step, then gone. Runs trained on it stay, but need the file to be shown."""
         public.refuse_in_public("deletion")
-        odd = {fault.path.name for fault in self.list_unreadable()}
-        files.remove_folder(self.folder / (data_id if data_id in odd else self.get(data_id).id), self.folder)
+        unreadable_ids = {fault.path.name for fault in self.list_unreadable()}
+        files.remove_folder(self.folder / (data_id if data_id in unreadable_ids else self.get(data_id).id), self.folder)
 
     def runs_on(self, data_id: str, root: Path) -> list[str]:
         """Names of the runs that need these data, whatever their k-core: it may have been kept again with another since."""

@@ -131,10 +131,10 @@ def keep_meaning(root: Path, row: MeaningRow) -> None:
     """Adds a row to those that were measured here. Raises InputError in public mode, or where the disk takes nothing."""
     public.refuse_in_public("measurement")
     file = row_files(root)[1]
-    rest = [old for old in read_meaning(file) if old.run != row.run][-99:]
+    other_rows = [old for old in read_meaning(file) if old.run != row.run][-99:]
     with files.explain_write_errors(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
-        files.write_text(file, text([*rest, row]))
+        files.write_text(file, text([*other_rows, row]))
 
 
 def text(rows: Sequence[MeaningRow]) -> str:
@@ -153,19 +153,19 @@ def find_verdicts(data_sets: Sequence[DataSet], rows: dict[str, MeaningRow]) -> 
         if not is_variant(system) and (measured_rows := [rows[run.name] for run in runs if run.name in rows])
     ]
     planted = [each for each in measured if not math.isnan(each[2][0].trained)]
-    nobody = "No run has been measured yet."
+    no_run_text = "No run has been measured yet."
     return [
         Verdict(
             "meaning", "Experts stand for interests, in worlds whose interests we know.",
             tuple(_recovery_finding(*each) for each in planted), "A broken model that does as well, or more seeds.", "experts",
-            absent="" if planted else nobody,
+            absent="" if planted else no_run_text,
             unit="The score is 0 by chance and 1 if perfect. The number is the lead over the best of the broken models.",
         ),
         Verdict(
             "interest", "A person’s experts follow their taste, not only their activity.",
             tuple(_metric_finding(*each) for each in measured),
             "Parts of a history that find other experts.",
-            "experts", absent="" if measured else nobody,
+            "experts", absent="" if measured else no_run_text,
             unit="The number is the share of experts that a quarter of the history finds again, less a stranger’s share. "
             f"If it is surely below {NONE:g}, the answer is no.",
         ),

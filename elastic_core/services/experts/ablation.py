@@ -190,27 +190,29 @@ def measure_effects(context: EvaluationContext, expert: int, other: int) -> pd.D
     traffic, users = context.traffic, retrieving_users(context.traffic, expert)
     before, (n_users, k) = rank_edited(context, users), traffic.experts.shape
     rows = [effect_row(f"without expert {expert}", remove_expert(context, expert, before))]
-    another = np.zeros(n_users, np.int64)  # the yardstick: which rank besides, for each of the same people
-    another[users] = (ranks_of(traffic, expert, users) + np.random.default_rng(expert).integers(1, k, len(users))) % k
-    after = rank_edited(context, users, lambda batch_users: drop_rank(another[batch_users]))
+    other_ranks = np.zeros(n_users, np.int64)  # the yardstick: which rank besides, for each of the same people
+    other_ranks[users] = (ranks_of(traffic, expert, users) + np.random.default_rng(expert).integers(1, k, len(users))) % k
+    after = rank_edited(context, users, lambda batch_users: drop_rank(other_ranks[batch_users]))
     rows.append(effect_row("without another of their experts, drawn at random", compare_ranks(before, after)))
-    if removed := [remove_from_few(context, each) for each in equally_busy_experts(traffic, expert)]:
-        change = f"without an expert used as much ({len(removed)} others, each from its own people)"
-        rows.append(effect_row(change, pd.concat(removed)))
+    if removals := [remove_from_few(context, each) for each in equally_busy_experts(traffic, expert)]:
+        change = f"without an expert used as much ({len(removals)} others, each from its own people)"
+        rows.append(effect_row(change, pd.concat(removals)))
     rows.append(effect_row(f"expert {other} in its place", swap_expert(context, expert, other, before)))
-    few = before.loc[retrieving_users(traffic, expert, FEW)]
-    if swapped := [swap_expert(context, expert, each, few) for each in equally_busy_experts(traffic, other) if each != expert]:
-        rows.append(effect_row(f"an expert used as much as {other} in its place ({len(swapped)} others)", pd.concat(swapped)))
+    few_ranks = before.loc[retrieving_users(traffic, expert, FEW)]
+    if swaps := [
+        swap_expert(context, expert, each, few_ranks) for each in equally_busy_experts(traffic, other) if each != expert
+    ]:
+        rows.append(effect_row(f"an expert used as much as {other} in its place ({len(swaps)} others)", pd.concat(swaps)))
     return pd.DataFrame(rows)
 
 
 def draw_used_expert(traffic: RoutedUsers, expert: int, seed: int = 0, apart: bool = False) -> int:
     """Draw another expert that somebody retrieves, the same for the same seed; the expert itself if there is no other. `apart`:
     one that nobody retrieves together with it, where there is one."""
-    used = np.setdiff1d(np.flatnonzero(traffic.load), expert)
-    alone = np.setdiff1d(used, traffic.experts[retrieving_users(traffic, expert)]) if apart else used
-    used = alone if len(alone) else used
-    return int(np.random.default_rng([seed, expert]).choice(used)) if len(used) else expert
+    used_experts = np.setdiff1d(np.flatnonzero(traffic.load), expert)
+    apart_experts = np.setdiff1d(used_experts, traffic.experts[retrieving_users(traffic, expert)]) if apart else used_experts
+    used_experts = apart_experts if len(apart_experts) else used_experts
+    return int(np.random.default_rng([seed, expert]).choice(used_experts)) if len(used_experts) else expert
 
 
 # --- all experts -------------------------------------------------------------------------------------------------------
@@ -220,14 +222,14 @@ def remove_each(context: EvaluationContext, tell: Callable[[float], None] = lamb
     """Measure the effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
     d_rank_median, d_ndcg, low, high. Equals `remove_expert` one by one. `tell` hears the share that is done."""
     n_users, k = context.traffic.experts.shape
-    before, moved = rank_edited(context, np.arange(n_users)), []
+    before, changes_by_rank = rank_edited(context, np.arange(n_users)), []
     for at in range(k):
         tell((at + 1) / (k + 1))
         after = rank_edited(context, np.arange(n_users), lambda batch_users, at=at: drop_rank(np.full(len(batch_users), at)))  # type: ignore[misc]
-        moved.append((after - before)[["rank", "ndcg"]].assign(expert=context.traffic.experts[:, at]))
+        changes_by_rank.append((after - before)[["rank", "ndcg"]].assign(expert=context.traffic.experts[:, at]))
     rows = [
         (expert, len(changes), changes["rank"].median(), changes["ndcg"].mean(), *interval_of_change(changes["ndcg"].to_numpy()))
-        for expert, changes in pd.concat(moved).sort_index(kind="stable").groupby("expert")
+        for expert, changes in pd.concat(changes_by_rank).sort_index(kind="stable").groupby("expert")
     ]
     return pd.DataFrame(rows, columns=["expert", "n", "d_rank_median", "d_ndcg", "low", "high"])
 

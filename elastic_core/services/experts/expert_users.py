@@ -24,15 +24,15 @@ def rank_users(survey: Survey, expert: int) -> pd.DataFrame:
     """Set out everybody and this expert, one row a user: score, margin, rank among their experts (0 = not retrieved), and
     band."""
     retrieved, margins = survey.traffic.experts == expert, survey.margins(expert)
-    inside, order = retrieved.any(1), np.argsort(-margins, kind="stable")
-    having, others = order[inside[order]], order[~inside[order]]
-    quarter = max(len(having) // 4, 1)
+    retrieves, order = retrieved.any(1), np.argsort(-margins, kind="stable")
+    holders_in_order, others_in_order = order[retrieves[order]], order[~retrieves[order]]
+    quarter = max(len(holders_in_order) // 4, 1)
     bands = np.full(survey.n_users, FAR, dtype=object)
-    bands[others[: max(quarter, FEWEST_OUT)]] = OUT
-    bands[having] = MIDDLE
-    bands[having[-quarter:]] = IN
-    bands[having[:quarter]] = TOP
-    rank = np.where(inside, retrieved.argmax(1) + 1, 0)
+    bands[others_in_order[: max(quarter, FEWEST_OUT)]] = OUT
+    bands[holders_in_order] = MIDDLE
+    bands[holders_in_order[-quarter:]] = IN
+    bands[holders_in_order[:quarter]] = TOP
+    rank = np.where(retrieves, retrieved.argmax(1) + 1, 0)
     return pd.DataFrame({"score": survey.scores(expert), "margin": margins, "rank": rank, "band": bands})
 
 

@@ -170,17 +170,17 @@ def _measure_by_removal(context: EvaluationContext, expert: int) -> pd.DataFrame
     sums = np.zeros((4, model.n_items))  # over people: change of score; near or not, log-ratio of chances, its square
     for rows, batch in read_batches(model, context.dataset, users):
         edit = drop_rank(ranks_of(context.traffic, expert, users[rows]))
-        having = model.scorer()(model.last_state(batch)).float()[:, 1:]
-        lacking = model.scorer()(model.last_state(batch, edit=edit)).float()[:, 1:]  # type: ignore[call-arg]
-        change, ratio = having - lacking, having.log_softmax(1) - lacking.log_softmax(1)
-        near = torch.zeros_like(having)
-        for scores in (having, lacking):
+        scores_with = model.scorer()(model.last_state(batch)).float()[:, 1:]
+        scores_without = model.scorer()(model.last_state(batch, edit=edit)).float()[:, 1:]  # type: ignore[call-arg]
+        change, ratio = scores_with - scores_without, scores_with.log_softmax(1) - scores_without.log_softmax(1)
+        near = torch.zeros_like(scores_with)
+        for scores in (scores_with, scores_without):
             near.scatter_(1, scores.topk(min(NEAR, scores.shape[1]), dim=1).indices, 1.0)
         terms = [change - change.mean(1, keepdim=True), near, ratio * near, ratio.square() * near]
         sums += torch.stack(terms).sum(1).double().numpy()
-    moved, n, logs, squares = sums
+    total_change, n, logs, squares = sums
     n[n < FEWEST] = np.nan
     mean = logs / n
     reach = 1.96 * np.sqrt(np.maximum(squares / n - mean**2, 0) / (n - 1))
     ratios = {"times": np.exp(mean), "low": np.exp(mean - reach), "high": np.exp(mean + reach)}
-    return pd.DataFrame({"measured": moved / len(users), "n": n, **ratios})
+    return pd.DataFrame({"measured": total_change / len(users), "n": n, **ratios})

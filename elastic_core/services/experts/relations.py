@@ -29,14 +29,14 @@ def same_line(every: pd.DataFrame, expert: int, line: str) -> pd.DataFrame:
 
 def nearest_experts(every: pd.DataFrame, expert: int, top: int = 8) -> pd.DataFrame:
     """Return, of all experts (`cosine_table`), those with the most similar vectors: expert, row, column, cosine, load, status."""
-    others = every.drop(index=expert).sort_values("cosine", ascending=False, kind="stable", ignore_index=True)
-    return others.head(top)[["expert", "row", "column", "cosine", "load", "status"]]
+    other_experts = every.drop(index=expert).sort_values("cosine", ascending=False, kind="stable", ignore_index=True)
+    return other_experts.head(top)[["expert", "row", "column", "cosine", "load", "status"]]
 
 
 def mean_cosine(every: pd.DataFrame, expert: int) -> tuple[float, float]:
     """Return mean and 97.5% quantile of this expert's cosine with all others: what "similar" has to exceed."""
-    others = every["cosine"].drop(index=expert)
-    return others.mean(), others.quantile(0.975)
+    other_experts = every["cosine"].drop(index=expert)
+    return other_experts.mean(), other_experts.quantile(0.975)
 
 
 def retrieved_together(traffic: RoutedUsers, expert: int, top: int = 8) -> pd.DataFrame:
@@ -46,12 +46,12 @@ def retrieved_together(traffic: RoutedUsers, expert: int, top: int = 8) -> pd.Da
     is Wilson's for the share of the n, divided by q. Sorted by its lower bound; only experts met at least once.
     """
     users = np.flatnonzero((traffic.experts == expert).any(1))
-    together = np.bincount(traffic.experts[users].ravel(), minlength=len(traffic.load))
-    together[expert] = 0
-    others, n = np.flatnonzero(together), max(len(users), 1)
-    count, share = together[others], traffic.load[others] / len(traffic.experts)
+    joint_counts = np.bincount(traffic.experts[users].ravel(), minlength=len(traffic.load))
+    joint_counts[expert] = 0
+    other_experts, n = np.flatnonzero(joint_counts), max(len(users), 1)
+    count, share = joint_counts[other_experts], traffic.load[other_experts] / len(traffic.experts)
     low, high = wilson_interval(count / n, n)
-    frame = pd.DataFrame({"expert": others, "together": count, "expected": n * share})
+    frame = pd.DataFrame({"expert": other_experts, "together": count, "expected": n * share})
     frame = frame.assign(lift=frame["together"] / frame["expected"], low=low / share, high=high / share)
     return frame.sort_values(["low", "together", "expert"], ascending=[False, False, True], ignore_index=True).head(top)
 

@@ -85,14 +85,14 @@ def turn_list(
 
 def deal_factors(factors: np.ndarray, draws: int, seed: int) -> list[np.ndarray]:
     """Up to `draws` different orders of the factors `[k]`, not their own; fewer where there are fewer."""
-    rng, dealt = np.random.default_rng(seed), dict[tuple[float, ...], np.ndarray]()
+    rng, dealt_factors = np.random.default_rng(seed), dict[tuple[float, ...], np.ndarray]()
     for _ in range(5 * draws + 20 if len(set(factors)) > 1 else 0):
         order = rng.permutation(factors)
         if (order != factors).any():
-            dealt[tuple(order)] = order
-        if len(dealt) == draws:
+            dealt_factors[tuple(order)] = order
+        if len(dealt_factors) == draws:
             break
-    return list(dealt.values())
+    return list(dealt_factors.values())
 
 
 @torch.inference_mode()
@@ -138,19 +138,19 @@ def turn_cost(context: EvaluationContext, scales: Scales, tell: Callable[[float]
     it touches, drawn at random, and for the same people when other experts are turned alike. `tell` hears the share that is
     done."""
     factors = everybodys_factors(context.traffic, scales)
-    touched = users_touched(factors)
-    users = touched[sample_indices(len(touched), SAMPLE, seed=0)]
+    touched_users = users_touched(factors)
+    users = touched_users[sample_indices(len(touched_users), SAMPLE, seed=0)]
     before = ablation.rank_edited(context, users)
-    dealt = {int(user): order for user in users for order in deal_factors(factors[user], 1, seed=int(user))}
-    null_users, null_factors = np.array(list(dealt), dtype=np.int64), factors.copy()
-    null_factors[null_users] = np.array(list(dealt.values())).reshape(-1, factors.shape[1])
+    dealt_factors = {int(user): order for user in users for order in deal_factors(factors[user], 1, seed=int(user))}
+    null_users, null_factors = np.array(list(dealt_factors), dtype=np.int64), factors.copy()
+    null_factors[null_users] = np.array(list(dealt_factors.values())).reshape(-1, factors.shape[1])
     rows = [
         _effect_row("this turn", context, before, users, factors, lambda share: tell(0.5 * share)),
         _effect_row(
             "the same turn of other experts", context, before, null_users, null_factors, lambda share: tell(0.5 + 0.5 * share)
         ),
     ]
-    return pd.DataFrame(rows).assign(touched=len(touched))
+    return pd.DataFrame(rows).assign(touched=len(touched_users))
 
 
 def _effect_row(

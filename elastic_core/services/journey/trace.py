@@ -104,13 +104,13 @@ def read_items(dataset: Dataset, items: np.ndarray, trace: Trace) -> pd.DataFram
     count = min(len(items), trace.reading[0].shape[-1])
     weights = np.stack([layer[0].mean(0)[:, -count:].double().numpy() for layer in trace.reading])  # [layers, k, count]
     layers, k, _ = weights.shape
-    others = (weights.sum(1, keepdims=True) - weights) / (k - 1) if k > 1 else np.full_like(weights, np.nan)
+    mean_of_others = (weights.sum(1, keepdims=True) - weights) / (k - 1) if k > 1 else np.full_like(weights, np.nan)
     events = range(len(items) - count + 1, len(items) + 1)
     table = every_pair(layer=range(1, layers + 1), place=range(1, k + 1), event=events)
     table.insert(2, "expert", np.concatenate([retrieval.experts[0].numpy() for retrieval in trace.retrieved]).repeat(count))
     read = items[table["event"] - 1]
     return table.assign(
-        item=read, title=dataset.catalog.titles_of(read), weight=weights.ravel(), others=others.ravel(), even=1 / count
+        item=read, title=dataset.catalog.titles_of(read), weight=weights.ravel(), others=mean_of_others.ravel(), even=1 / count
     )
 
 
@@ -136,8 +136,8 @@ def _two_most(rows: pd.DataFrame) -> str:
         f"{_share_text(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
         for row in most.itertuples()
     ]
-    beside = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_share_text, most['others']))})"
-    return ", ".join(names) + beside
+    other_text = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_share_text, most['others']))})"
+    return ", ".join(names) + other_text
 
 
 def _share_text(share: float) -> str:

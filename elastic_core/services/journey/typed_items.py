@@ -36,9 +36,9 @@ def parse_items(dataset: Dataset, text: str) -> TypedItems:
             continue
         titles = [f"“{dataset.catalog.title(item)}” (id:{dataset.catalog.ids[item]})" for item in matches[:3]]
         line_text = line if len(line) <= 60 else line[:59] + "…"
-        more = f" and {len(matches) - 3} more" if len(matches) > 3 else ""
-        why = f"could be {', '.join(titles)}{more}" if matches else "is neither a title nor an id here"
-        problems.append(f"Line {number}, “{line_text}”, {why}.")
+        more_text = f" and {len(matches) - 3} more" if len(matches) > 3 else ""
+        reason = f"could be {', '.join(titles)}{more_text}" if matches else "is neither a title nor an id here"
+        problems.append(f"Line {number}, “{line_text}”, {reason}.")
     return TypedItems(tuple(items), tuple(problems))
 
 
@@ -48,12 +48,12 @@ def _find_meant(dataset: Dataset, names: dict[str, list[int]], line: str) -> lis
     if line.lower().startswith("id:"):
         item = find(line[3:].strip())
         return [item] if item else []
-    bare = LEADING.sub("", line)
-    for text in (line, bare):
+    bare_text = LEADING.sub("", line)
+    for text in (line, bare_text):
         exact = [*names.get(_folded_text(text), []), find(text)]
         if any(exact):
             return list(dict.fromkeys(filter(None, exact)))
-    matches = find_items_by_title(dataset.catalog, bare)
+    matches = find_items_by_title(dataset.catalog, bare_text)
     return matches[np.argsort(-dataset.all_counts()[matches], kind="stable")].tolist()
 
 
@@ -63,9 +63,9 @@ def _split_names(dataset: Dataset) -> dict[str, list[int]]:
     for item in range(1, dataset.catalog.n_items + 1):
         title = dataset.catalog.title(item)
         name, year = split_year(title)
-        bare = title.removesuffix(f"({year})").strip() if year else title
-        for known in {_folded_text(each) for each in (title, name, bare, f"{name} ({year})", f"{name} {year}") if each}:
-            names[known].append(item)
+        bare_text = title.removesuffix(f"({year})").strip() if year else title
+        for known_name in {_folded_text(each) for each in (title, name, bare_text, f"{name} ({year})", f"{name} {year}") if each}:
+            names[known_name].append(item)
     return names
 
 

@@ -42,10 +42,10 @@ class Check(NamedTuple):
     @property
     def sentence(self) -> str:
         """The count, ties and errors named, and the time both took."""
-        tied = f" ({self.ties:,} of them by a tie: other experts with exactly equal scores)" if self.ties else ""
+        ties_text = f" ({self.ties:,} of them by a tie: other experts with exactly equal scores)" if self.ties else ""
         return (
-            f"Brute force finds the same experts for **{self.agree + self.ties:,} of {self.queries:,}** queries{tied}. Together "
-            f"they took {self.product_seconds * 1e3:.1f} ms by halves and {self.flat_seconds * 1e3:.1f} ms one by one."
+            f"Brute force finds the same experts for **{self.agree + self.ties:,} of {self.queries:,}** queries{ties_text}. "
+            f"Together they took {self.product_seconds * 1e3:.1f} ms by halves and {self.flat_seconds * 1e3:.1f} ms one by one."
         )
 
     def plus(self, other: "Check") -> "Check":
@@ -105,8 +105,8 @@ def rotate_toy(width: int, k: int) -> str:
         halves, flat = min(each.product_seconds for each in checks), min(each.flat_seconds for each in checks)
         first = None if halves >= flat else first or n_subkeys**2
         rows.append(f"{n_subkeys**2:,}: {1e3 * halves:.2f} and {1e3 * flat:.2f} ms")
-    where = f"Here it is faster from K = {first:,} on" if first else "Here it is faster at no such K"
-    return f"Searching by halves has a fixed cost for sorting and gathering. {where} ({'; '.join(rows)})."
+    crossing_text = f"Here it is faster from K = {first:,} on" if first else "Here it is faster at no such K"
+    return f"Searching by halves has a fixed cost for sorting and gathering. {crossing_text} ({'; '.join(rows)})."
 
 
 def random_queries(width: int, n: int, seed: int) -> Tensor:
@@ -148,16 +148,16 @@ class PrintedSearch(NamedTuple):
 def search_as_printed(keys: ProductKeys, k: int, queries: Tensor) -> PrintedSearch:
     """Eq. 7 prints q1 for both halves. Queries `[n, d]`."""
     first, second = queries.chunk(2, dim=-1)
-    meant, printed, exchanged = (
+    meant_search, printed_search, exchanged_search = (
         top_pairs(keys(torch.cat([first, half], dim=-1)), k).indices for half in (second, first, second.roll(1, 0))
     )
-    common = (meant[:, :, None] == printed[:, None, :]).any(-1).sum(-1)
+    common = (meant_search[:, :, None] == printed_search[:, None, :]).any(-1).sum(-1)
     return PrintedSearch(
         queries=len(queries),
         k=k,
         overlap=int(common[0]),
         shared=float(common.float().mean()),
-        used=len(meant[:, 0].unique()),
-        used_printed=len(printed[:, 0].unique()),
-        deaf=int((meant.sort(-1).values == exchanged.sort(-1).values).all(-1).sum()),
+        used=len(meant_search[:, 0].unique()),
+        used_printed=len(printed_search[:, 0].unique()),
+        deaf=int((meant_search.sort(-1).values == exchanged_search.sort(-1).values).all(-1).sum()),
     )

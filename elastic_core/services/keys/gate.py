@@ -87,10 +87,10 @@ class GateComparison(NamedTuple):
     chance: list[int]
 
 
-def compare_without_gate(model: Recommender, dataset: Dataset, user: int, stay: bool) -> GateComparison:
+def compare_without_gate(model: Recommender, dataset: Dataset, user: int, keep_seen: bool) -> GateComparison:
     """What the gate does to a list once the model is trained; do items that the person has met `stay` in the running?"""
     history, rng = user_history(dataset, user), torch.Generator().manual_seed(0)
-    gated_list = rank_items(model, dataset, history, keep_seen=stay)
+    gated_list = rank_items(model, dataset, history, keep_seen=keep_seen)
 
     def change(weigh: Callable[[Tensor], Tensor]) -> ListChange:
         """When every retrieved expert has another weight."""
@@ -99,10 +99,10 @@ def compare_without_gate(model: Recommender, dataset: Dataset, user: int, stay: 
             gates = weigh(retrieved.gates)
             return retrieved._replace(interests=retrieved.interests * (gates / retrieved.gates).unsqueeze(-1), gates=gates)
 
-        return compare_lists(gated_list, rank_items(model, dataset, history, edit=edit, keep_seen=stay))
+        return compare_lists(gated_list, rank_items(model, dataset, history, edit=edit, keep_seen=keep_seen))
 
-    dealt = [change(lambda gates: gates[:, torch.randperm(gates.shape[1], generator=rng)]) for _ in range(TRIES)]
-    return GateComparison(change(torch.ones_like), [each.counts["new"] for each in dealt])
+    dealt_changes = [change(lambda gates: gates[:, torch.randperm(gates.shape[1], generator=rng)]) for _ in range(TRIES)]
+    return GateComparison(change(torch.ones_like), [each.counts["new"] for each in dealt_changes])
 
 
 # --- a world small enough to watch -----------------------------------------------------------------------------------
@@ -137,11 +137,11 @@ def train_toy_routers() -> tuple[pd.DataFrame, pd.DataFrame]:
     curves, ends = [], {}
     for kind in ("softmax", "none"):
         router = _Router(kind)
-        before = router.keys.sub_keys.detach().clone()
+        keys_before = router.keys.sub_keys.detach().clone()
         losses = _train_router(router)
-        moved = (router.keys.sub_keys.detach() - before).norm() / before.norm()
+        keys_moved = (router.keys.sub_keys.detach() - keys_before).norm() / keys_before.norm()
         curves.append(pd.DataFrame({"step": range(1, STEPS + 1), "gate": kind, "loss": losses}))
-        ends[kind] = {"keys_moved": float(moved), "loss": float(np.mean(losses[-20:]))}
+        ends[kind] = {"keys_moved": float(keys_moved), "loss": float(np.mean(losses[-20:]))}
     return pd.concat(curves, ignore_index=True), pd.DataFrame(ends).T
 
 

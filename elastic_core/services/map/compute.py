@@ -53,10 +53,10 @@ def _fit_umap() -> Any:
 
 def lay_out(values: np.ndarray, settings: Settings, seed: int) -> np.ndarray:
     """float32 [n, 2]: seeded UMAP by angle. Fewer neighbours where there are fewer experts."""
-    few = min(settings.neighbours, len(values) - 1)
+    n_neighbours = min(settings.neighbours, len(values) - 1)
     return np.asarray(
         _fit_umap().UMAP(
-            n_neighbors=few, min_dist=settings.distance, metric="cosine", random_state=seed, n_jobs=1,
+            n_neighbors=n_neighbours, min_dist=settings.distance, metric="cosine", random_state=seed, n_jobs=1,
             init="spectral" if len(values) > 12 else "random",
         ).fit_transform(layouts.unit_vectors(values)),
         dtype=np.float32,
@@ -76,9 +76,9 @@ def compute_layouts(run: Run, settings_list: list[Settings], experts: np.ndarray
     versions = {name: version(name) for name in ("umap-learn", "numba", "scikit-learn", "numpy")}
     store.about.update({"hash": layouts.values_fingerprint(values), "versions": versions, "metric": "cosine"})
     vectors = {"umap": values[experts], "null": layouts.random_like(values[experts])}
-    todo = [(each, *of) for each in settings_list for of in MAPS if each.key(*of) not in store.layouts]
-    steps = len(todo)
-    for done, (settings, seed, kind) in enumerate(todo):
+    tasks = [(each, *of) for each in settings_list for of in MAPS if each.key(*of) not in store.layouts]
+    steps = len(tasks)
+    for done, (settings, seed, kind) in enumerate(tasks):
         tell(done, steps, f"UMAP of {'the experts' if kind == 'umap' else 'random vectors'}, seed {seed}")
         store.layouts[settings.key(seed, kind)] = lay_out(vectors[kind], settings, seed)
         layouts.write_store(run, store)

@@ -43,14 +43,14 @@ def judged_neighbours(size: int) -> int:
 def measure_trust(values: np.ndarray, layout: np.ndarray, count: int) -> dict[str, float]:
     """Return overlap and trustworthiness of one map: 1 - 2 / (n k (2n - 3k - 1)) · sum over the map's neighbours of how far
     they rank beyond k in the original space."""
-    size, original, drawn = (
+    size, original, map_neighbours = (
         len(values),
         nearest_points(values, len(values), angles=True),
         nearest_points(layout, count, angles=False),
     )
-    beyond = np.take_along_axis(original.argsort(1), drawn, axis=1) + 1 - count
-    trust = 1 - 2 * np.maximum(beyond, 0).sum() / (size * count * (2 * size - 3 * count - 1))
-    return {"trust": float(trust), "overlap": mean_overlap(original[:, :count], drawn)}
+    rank_beyond = np.take_along_axis(original.argsort(1), map_neighbours, axis=1) + 1 - count
+    trust = 1 - 2 * np.maximum(rank_beyond, 0).sum() / (size * count * (2 * size - 3 * count - 1))
+    return {"trust": float(trust), "overlap": mean_overlap(original[:, :count], map_neighbours)}
 
 
 def trust_table(values: np.ndarray, store: Store | None, settings: Settings, experts: np.ndarray) -> pd.DataFrame:

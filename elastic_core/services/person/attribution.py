@@ -108,12 +108,12 @@ class Agreement(NamedTuple):
 
 
 @torch.inference_mode()
-def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, stay: bool = False) -> Agreement | None:
+def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, keep_seen: bool = False) -> Agreement | None:
     """Shares of everybody's likeliest item (of the met ones, too, if they `stay` in the running) against measured removal of each
     of their experts; None where there are no shares."""
     if not can_retrieve(model):
         return None
-    candidates, protocol = Candidates(dataset, "test", 0), "full-seen" if stay else "full"
+    candidates, protocol = Candidates(dataset, "test", 0), "full-seen" if keep_seen else "full"
     users = np.sort(np.random.default_rng(0).permutation(len(candidates.ends))[:most])
     shares_by_batch, losses_by_batch = [], []
     for rows, batch in read_batches(model, dataset, users):
@@ -127,19 +127,21 @@ def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, sta
         if k < 2:
             return None
         remaining = [torch.tensor([at for at in range(k) if at != rank]) for rank in range(k)]
-        less = (
+        scores_without = (
             model.scorer()(model.last_state(batch, partial(Retrieved.select_ranks, ranks=ranks))).float() for ranks in remaining
         )
-        before, *after = (each[:, 1:].log_softmax(1).gather(1, top - 1) for each in (scores, *less))
-        owned = suggestion_share.argmax(1) < k
-        shares_by_batch.append(suggestion_share[owned, :k].numpy())
-        losses_by_batch.append((before - torch.cat(after, 1))[owned].numpy())
+        before, *after = (each[:, 1:].log_softmax(1).gather(1, top - 1) for each in (scores, *scores_without))
+        is_owned = suggestion_share.argmax(1) < k
+        shares_by_batch.append(suggestion_share[is_owned, :k].numpy())
+        losses_by_batch.append((before - torch.cat(after, 1))[is_owned].numpy())
     share, loss = np.concatenate(shares_by_batch), np.concatenate(losses_by_batch)
     if not len(share):
         return None
-    others = share[np.random.default_rng(0).permutation(len(share))]
+    shuffled_shares = share[np.random.default_rng(0).permutation(len(share))]
     owners = float((share.argmax(1) == loss.argmax(1)).mean())
     # Spearman's correlation of every row. By that name pandas would load scipy.stats, which takes 37 MB.
     losses = pd.DataFrame(loss).rank(axis=1)
-    correlation, shuffled = (float(pd.DataFrame(each).rank(axis=1).corrwith(losses, axis=1).mean()) for each in (share, others))
+    correlation, shuffled = (
+        float(pd.DataFrame(each).rank(axis=1).corrwith(losses, axis=1).mean()) for each in (share, shuffled_shares)
+    )
     return Agreement(len(share), owners, 1 / share.shape[1], correlation, shuffled)

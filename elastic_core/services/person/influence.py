@@ -56,14 +56,16 @@ class Influence(NamedTuple):
         agreement = self.agreement
         if agreement is None:
             return "This model shows no attention to compare with."
-        more = (
+        more_text = (
             "matters more, but not always"
             if agreement.low > 0
             else "matters less"
             if agreement.high < 0
             else "may not matter more"
         )
-        return f"What the model looks at more {more} (correlation {agreement.correlation:+.2f}). Attention alone is no reason."
+        return (
+            f"What the model looks at more {more_text} (correlation {agreement.correlation:+.2f}). Attention alone is no reason."
+        )
 
 
 def influence_of_user(model: Recommender, dataset: Dataset, user: int, keep_seen: bool = False) -> Influence:

@@ -77,10 +77,10 @@ def history_table(dataset: Dataset, history: History, last: int = 12) -> pd.Data
 
 def people_with(dataset: Dataset, item: int) -> pd.DataFrame:
     """Everybody whose readable history has this item: user, events, since (events after it); the most recent first."""
-    offsets, where = dataset.histories.offsets[:-1], np.flatnonzero(dataset.histories.items == item)
-    users = np.searchsorted(offsets, where, side="right") - 1
+    offsets, places = dataset.histories.offsets[:-1], np.flatnonzero(dataset.histories.items == item)
+    users = np.searchsorted(offsets, places, side="right") - 1
     table = pd.DataFrame(
-        {"user": users, "events": dataset.readable_lengths()[users], "since": dataset.split_ends("test")[users] - 1 - where}
+        {"user": users, "events": dataset.readable_lengths()[users], "since": dataset.split_ends("test")[users] - 1 - places}
     )
     return table[table["since"] >= 0].sort_values(["since", "user"]).drop_duplicates("user", ignore_index=True)
 

@@ -19,15 +19,15 @@ def split_year(title: str) -> tuple[str, str]:
     """`Piano, The (1993)` → (`The Piano`, `1993`); the year is empty where there is none."""
     match = YEAR.match(title)
     name, year = (match["name"], match["year"]) if match else (title, "")
-    moved = ARTICLE.match(name)
-    return (f"{moved['article']} {moved['rest']}" if moved else name), year
+    article_match = ARTICLE.match(name)
+    return (f"{article_match['article']} {article_match['rest']}" if article_match else name), year
 
 
 def told_apart(titles: Sequence[str], ids: Sequence[object]) -> list[str]:
     """Return titles without their years, and with the id where two of a list are called the same: some data have a film twice."""
-    often = Counter(titles)
+    title_counts = Counter(titles)
     named = [(split_year(title)[0], of) for title, of in zip(titles, ids, strict=True)]
-    return [f"{name} (id {of})" if often[title] > 1 else name for title, (name, of) in zip(titles, named, strict=True)]
+    return [f"{name} (id {of})" if title_counts[title] > 1 else name for title, (name, of) in zip(titles, named, strict=True)]
 
 
 def item_table(catalog: Catalog, items: Sequence[int] | np.ndarray) -> pd.DataFrame:
@@ -38,6 +38,6 @@ def item_table(catalog: Catalog, items: Sequence[int] | np.ndarray) -> pd.DataFr
 
 def raw_ids(catalog: Catalog, items: Sequence[int] | np.ndarray) -> str:
     """A history for a command line: one line of CSV."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow([catalog.ids[item] for item in items])
-    return out.getvalue()
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="").writerow([catalog.ids[item] for item in items])
+    return buffer.getvalue()

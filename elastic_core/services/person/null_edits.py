@@ -47,11 +47,15 @@ class NullEdits(NamedTuple):
             names = {"places": f"places that what they {did} next moved"} | names
         rows = []
         for column, name in names.items():
-            own, *others = self.table[column].abs()
-            within, tails = ("95%", (0.025, 0.975)) if self.n >= ENOUGH else ("all", (0.0, 1.0))
-            low, high = np.quantile(others, tails, method="inverted_cdf")
-            null = f"{np.median(others):g} ({within}: {low:.0f} to {high:.0f})" if any(others) else "none changed it"
-            reached = int((np.array(others) >= own).sum())
+            own, *other_histories = self.table[column].abs()
+            range_text, tails = ("95%", (0.025, 0.975)) if self.n >= ENOUGH else ("all", (0.0, 1.0))
+            low, high = np.quantile(other_histories, tails, method="inverted_cdf")
+            null = (
+                f"{np.median(other_histories):g} ({range_text}: {low:.0f} to {high:.0f})"
+                if any(other_histories)
+                else "none changed it"
+            )
+            reached = int((np.array(other_histories) >= own).sum())
             rows.append((name, f"{own:.0f}", null, f"{reached} of {self.n}" if own else "–"))
         return rows
 
@@ -88,8 +92,8 @@ def _draw_removals(model: Recommender, dataset: Dataset, before: EditedHistory, 
     count, width = len(before.history.items), len(removed_places)
     if not 0 < width < count:
         return []
-    others = [at for at in range(max(count - model.length, 0), count - width + 1) if at != removed_places[0]]
-    indices = sorted(np.random.default_rng(0).permutation(others)[:MOST].astype(int))
+    other_histories = [at for at in range(max(count - model.length, 0), count - width + 1) if at != removed_places[0]]
+    indices = sorted(np.random.default_rng(0).permutation(other_histories)[:MOST].astype(int))
     return [before.without(at, width, dataset.catalog) for at in [int(removed_places[0]), *indices]]
 
 
@@ -97,8 +101,8 @@ def _draw_additions(dataset: Dataset, before: EditedHistory, items: Sequence[int
     """First with these items at the end; then with as many others that the person has not seen."""
     unseen = np.setdiff1d(np.arange(1, dataset.catalog.n_items + 1), [*before.history.items, *items])
     items_drawn = np.random.default_rng(0).permutation(unseen)[: MOST * len(items)]
-    others = items_drawn[: len(items_drawn) // len(items) * len(items)].reshape(-1, len(items))
-    return [before.adding(each, dataset.catalog) for each in [items, *others.tolist()]]
+    other_histories = items_drawn[: len(items_drawn) // len(items) * len(items)].reshape(-1, len(items))
+    return [before.adding(each, dataset.catalog) for each in [items, *other_histories.tolist()]]
 
 
 def _draw_scalings(model: Recommender, before: EditedHistory, expert: int, factor: float) -> list[EditedHistory]:
@@ -107,18 +111,22 @@ def _draw_scalings(model: Recommender, before: EditedHistory, expert: int, facto
     retrieved = retrieve_experts(model, before.history).experts[0].tolist()
     if factor == 1 or expert not in retrieved:
         return []
-    others = [other for other in retrieved if other not in silenced | {expert}]
-    return [before.scaling(each, factor) for each in [expert, *others]]
+    other_histories = [other for other in retrieved if other not in silenced | {expert}]
+    return [before.scaling(each, factor) for each in [expert, *other_histories]]
 
 
 def compare_edits(
-    model: Recommender, before: EditedHistory, act: EditedHistory, others: Sequence[EditedHistory], keep_seen: bool = False
+    model: Recommender,
+    before: EditedHistory,
+    act: EditedHistory,
+    other_histories: Sequence[EditedHistory],
+    keep_seen: bool = False,
 ) -> NullEdits:
     """What `act` and each of the `others` changed of what was `before`, among all items with `keep_seen`."""
-    first, *scores = score_edited(model, [before, act, *others])
+    first, *scores = score_edited(model, [before, act, *other_histories])
     top_before, ranks_before = rank_scores(first, before.history, keep_seen)
     rows, truth = [], before.history.truth
-    for edited, row in zip([act, *others], scores, strict=True):
+    for edited, row in zip([act, *other_histories], scores, strict=True):
         order, ranks = rank_scores(row, edited.history, keep_seen)
         ten = order[:TOP]
         moves = np.abs(ranks_before[ten] - ranks[ten])[ranks_before[ten] > 0]  # of what was a candidate before

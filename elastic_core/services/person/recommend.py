@@ -106,8 +106,8 @@ def scale_factors(retrieved: Retrieved, scales: Sequence[Scales]) -> torch.Tenso
     One expert always counts, the best, because a history cannot be read through none."""
     rows = zip(retrieved.experts.tolist(), scales, strict=True)
     factors = torch.tensor([[scale.get(expert, 1.0) for expert in experts] for experts, scale in rows])
-    nothing = (factors == 0).all(1)
-    factors[nothing, 0] = 1.0
+    is_silent = (factors == 0).all(1)
+    factors[is_silent, 0] = 1.0
     return factors
 
 
@@ -200,12 +200,12 @@ def rank_items(
         raise InputError("the history is empty: at least one event is needed")
     scores = score_batch(model, history.batch(model.length), edit)[0]
     order, ranks = rank_scores(scores.numpy(), history, keep_seen)
-    listed = order[(ranks[order] <= top) | (order == (history.truth or 0))]
-    table = item_table(_catalog_of(data), listed)
+    items_listed = order[(ranks[order] <= top) | (order == (history.truth or 0))]
+    table = item_table(_catalog_of(data), items_listed)
     table = table.assign(
-        score=scores[listed].numpy().astype(float), is_truth=np.isin(listed, [history.truth or 0, *history.basket])
+        score=scores[items_listed].numpy().astype(float), is_truth=np.isin(items_listed, [history.truth or 0, *history.basket])
     )
-    table.insert(0, "rank", ranks[listed])
+    table.insert(0, "rank", ranks[items_listed])
     chances = scores.masked_fill(torch.from_numpy(ranks == 0), -torch.inf).softmax(0).numpy()
     return Recommendation(table[:top], table[top:], chances, ranks, history.truth)
 
@@ -254,15 +254,15 @@ class ListChange(NamedTuple):
 
 
 def _first_title(rows: pd.DataFrame) -> str:
-    more = [f"{len(rows) - 1} more"] if len(rows) > 1 else []
-    return join_names([split_year(rows["title"].iloc[0])[0], *more])
+    more_text = [f"{len(rows) - 1} more"] if len(rows) > 1 else []
+    return join_names([split_year(rows["title"].iloc[0])[0], *more_text])
 
 
 def compare_lists(before: Recommendation, after: Recommendation) -> ListChange:
     """How a list changed."""
     table = after.table.assign(was=before.ranks[after.table["item"]])
-    rank, was, stayed = table["rank"], table["was"], table["item"].isin(before.table["item"])
-    table["change"] = np.select([~stayed, rank == was, rank < was], ["new", "same", "up"], "down")
+    rank, rank_before, was_listed = table["rank"], table["was"], table["item"].isin(before.table["item"])
+    table["change"] = np.select([~was_listed, rank == rank_before, rank < rank_before], ["new", "same", "up"], "down")
     below = after.below.assign(was=before.ranks[after.below["item"]], change=BELOW)
     lost_rows = before.table[~before.table["item"].isin(table["item"])]
     return ListChange(table, below, lost_rows.assign(now=after.ranks[lost_rows["item"]]), before.truth_rank, after.truth_rank)

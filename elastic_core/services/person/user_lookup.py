@@ -41,21 +41,24 @@ def is_id(dataset: Dataset, user: int, text: str) -> bool:
     return str(dataset.histories.user_ids[user]).lower() == text.strip().lower()
 
 
-def same_user(old: Dataset, user: int, new: Dataset, own: str | None = None) -> int | None:
-    """A person of one dataset in another: the same number on the same data, the same id on another cut of it. `own` is an id that
-    the visitor typed; it is looked for everywhere, for ids of strangers' data name other people. None where they are not there.
+def same_user(old_data: Dataset, user: int, new_data: Dataset, own_id: str | None = None) -> int | None:
+    """A person of one dataset in another: the same number on the same data, the same id on another cut of it. `own_id` is one
+    that the visitor typed; it is looked for everywhere, for ids of strangers' data name other people. None where they are not
+    there.
     """
-    if old.hash == new.hash:
+    if old_data.hash == new_data.hash:
         return user
-    id_here = str(old.histories.user_ids[user]) if (old.name, old.label) == (new.name, new.label) else None
-    wanted_ids = filter(None, (id_here, own))
-    ids = new.histories.user_ids.astype(str).tolist()
+    id_here = (
+        str(old_data.histories.user_ids[user]) if (old_data.name, old_data.label) == (new_data.name, new_data.label) else None
+    )
+    wanted_ids = filter(None, (id_here, own_id))
+    ids = new_data.histories.user_ids.astype(str).tolist()
     return next((ids.index(raw) for raw in wanted_ids if raw in ids), None)
 
 
 def genre_share(dataset: Dataset, genre: str, split: Split = "test") -> np.ndarray:
     """float [users]: what part of a readable history has a genre; 0 for histories without events."""
-    has = np.array([genre in each for each in dataset.catalog.genres or ()], dtype=float)
+    has_genre = np.array([genre in each for each in dataset.catalog.genres or ()], dtype=float)
     offsets, ends = dataset.histories.offsets[:-1], dataset.split_ends(split)
-    sums = np.concatenate([[0.0], np.cumsum(has[dataset.histories.items])])
+    sums = np.concatenate([[0.0], np.cumsum(has_genre[dataset.histories.items])])
     return np.asarray((sums[ends] - sums[offsets]) / np.maximum(ends - offsets, 1))

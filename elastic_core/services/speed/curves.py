@@ -134,9 +134,9 @@ def machine_text(table: pd.DataFrame) -> str:
         return "Nothing measured yet."
     first, load = table.iloc[0], table["load"].max()
     days = sorted({str(date)[:10] for date in table["date"]})
-    busy = f" The machine was busy (load up to {load:.1f}), so trust the processor’s time." if busy_machine(table) else ""
+    busy_text = f" The machine was busy (load up to {load:.1f}), so trust the processor’s time." if busy_machine(table) else ""
     commits = " and ".join(sorted(set(table["commit"].astype(str))))
-    return f"{shape_text(table)}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy}"
+    return f"{shape_text(table)}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy_text}"
 
 
 # --- exponents ----------------------------------------------------------------------------------------------------------
@@ -216,16 +216,18 @@ def speed_sentence(table: pd.DataFrame, ours: str, peer: str, column: str = "ms"
     return _speed_comparison(speed_ratio(table, ours, peer, column), LABELS.get(ours, ours), LABELS.get(peer, peer))
 
 
-def _speed_comparison(ratio: pd.Series, us: str, them: str) -> str:
+def _speed_comparison(ratio: pd.Series, own_name: str, peer_name: str) -> str:
     """The same of how many times slower they are, by length."""
     if ratio.empty:
-        return f"{us} and {them} were not measured at the same lengths."
+        return f"{own_name} and {peer_name} were not measured at the same lengths."
     losses, wins = ratio[ratio < 1], ratio[ratio >= 1]
     parts = []
     if len(losses):
-        parts.append(f"{them} is faster at N = {_list_lengths(losses.index, ratio.index)} (up to {1 / losses.min():.1f} times).")
+        parts.append(
+            f"{peer_name} is faster at N = {_list_lengths(losses.index, ratio.index)} (up to {1 / losses.min():.1f} times)."
+        )
     if len(wins):
-        parts.append(f"{us} is faster at N = {_list_lengths(wins.index, ratio.index)} (up to {wins.max():.1f} times).")
+        parts.append(f"{own_name} is faster at N = {_list_lengths(wins.index, ratio.index)} (up to {wins.max():.1f} times).")
     crossed = " and ".join(f"{round_length(n):,.0f}" for n in crossing_table(ratio))
     end = f" They cross near N = {crossed}." if crossed else " They do not cross in this range."
     return " ".join(parts) + end
@@ -279,14 +281,14 @@ def event_words(wide: pd.DataFrame) -> str:
 
     Ours always with its refresh. The peer's first without one, the harder rival: it needs none while its window has room."""
     ours, peer = (_event_text(wide, system, refreshed=True) for system in ("elastic", "sasrec-fused"))
-    alone = _event_text(wide, "sasrec-fused", refreshed=False)
+    event_text = _event_text(wide, "sasrec-fused", refreshed=False)
     if ours.empty:
         return "The kept state was not measured."
     sentence = f"One new event takes ELASTIC {ours.min():.2f} to {ours.max():.2f} ms, with a refresh every {ROOM} events."
-    if alone.empty:
+    if event_text.empty:
         return sentence
-    sentence += f" SASRec, which keeps keys and values, takes {alone.min():.2f} to {alone.max():.2f} ms. "
-    sentence += _speed_comparison((alone / ours).dropna(), LABELS["elastic"], LABELS["sasrec-fused"])
+    sentence += f" SASRec, which keeps keys and values, takes {event_text.min():.2f} to {event_text.max():.2f} ms. "
+    sentence += _speed_comparison((event_text / ours).dropna(), LABELS["elastic"], LABELS["sasrec-fused"])
     if len(peer):
         times = peer / ours
         sentence += " When its window is full, SASRec needs a refresh, too. Then it takes "
@@ -296,15 +298,15 @@ def event_words(wide: pd.DataFrame) -> str:
 
 def with_refresh(table: pd.DataFrame) -> pd.DataFrame:
     """The events with rows `elastic-event` behind them: a step and its part of a refresh, as `event_words` counts ours."""
-    step, again = (table[table["system"] == f"elastic{part}"].set_index("length") for part in (STREAM, REFRESH))
+    step, refresh = (table[table["system"] == f"elastic{part}"].set_index("length") for part in (STREAM, REFRESH))
     ends = ["ms", "low", "high"]
-    both = step.assign(**(step[ends] + again[ends] / ROOM), system="elastic-event").dropna(subset="ms").reset_index()
+    both = step.assign(**(step[ends] + refresh[ends] / ROOM), system="elastic-event").dropna(subset="ms").reset_index()
     return pd.concat([table, both[table.columns]], ignore_index=True) if len(both) else table
 
 
 def _event_text(wide: pd.DataFrame, system: str, refreshed: bool) -> pd.Series:
     """Milliseconds of one event by length, with its part of a refresh; empty where it was not measured."""
-    step, again = f"{system}{STREAM}", f"{system}{REFRESH}"
-    if step not in wide or (refreshed and again not in wide):
+    step, refresh = f"{system}{STREAM}", f"{system}{REFRESH}"
+    if step not in wide or (refreshed and refresh not in wide):
         return pd.Series(dtype=float)
-    return (wide[step] + wide[again] / ROOM if refreshed else wide[step]).dropna()
+    return (wide[step] + wide[refresh] / ROOM if refreshed else wide[step]).dropna()
