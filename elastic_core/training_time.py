@@ -44,7 +44,7 @@ class Estimate(NamedTuple):
     epochs: int  # the most that are asked for
 
     @property
-    def timed(self) -> bool:
+    def is_timed(self) -> bool:
         """False if it would have taken too much memory to find out: the seconds are NaN, the memory is by formula."""
         return not self.steps or self.step_seconds > 0
 
@@ -53,22 +53,22 @@ class Estimate(NamedTuple):
         return self.step_seconds * self.steps + self.judge_seconds
 
     @property
-    def fitting(self) -> float:
+    def fitting_epochs(self) -> float:
         """Epochs that fit into the budget."""
         if not self.steps:
             return 0.0
         return min(self.epochs, self.budget_seconds / self.epoch_seconds) if self.budget_seconds else float(self.epochs)
 
     @property
-    def tight(self) -> bool:
+    def is_tight(self) -> bool:
         """Fewer than two epochs fit: too little to see anything learned."""
-        return self.steps > 0 and self.fitting < min(2, self.epochs)
+        return self.steps > 0 and self.fitting_epochs < min(2, self.epochs)
 
     @property
     def seconds(self) -> float:
         """From start to tested, if it does not stop early."""
-        cut_short = self.judge_seconds if self.fitting < self.epochs else 0.0
-        return self.fitting * self.epoch_seconds + cut_short + self.test_seconds
+        cut_short = self.judge_seconds if self.fitting_epochs < self.epochs else 0.0
+        return self.fitting_epochs * self.epoch_seconds + cut_short + self.test_seconds
 
 
 def estimate_training(config: RunConfig, dataset: Dataset) -> Estimate:

@@ -130,12 +130,12 @@ def test_a_probe_stays_within_its_room_and_nothing_is_built_that_would_not(
     monkeypatch.setattr(training_time, "_SavedTensors", lambda: tried.append(_SavedTensors()) or tried[-1])
     monkeypatch.setattr(training_time, "ROOM", price.weights + (price.step + price.held) // 3)
     timed = training_time.estimate_training(config, world)
-    assert timed.timed and 0 < timed.epoch_seconds < timed.seconds
+    assert timed.is_timed and 0 < timed.epoch_seconds < timed.seconds
     assert price.weights + max(sum(kept.sizes.values()) for kept in tried) <= training_time.ROOM
     monkeypatch.setattr(models, "build", None)
     monkeypatch.setattr(training_time, "ROOM", price.weights)
     priced = training_time.estimate_training(config, world)
-    assert not priced.timed and priced.memory_mb >= timed.memory_mb
+    assert not priced.is_timed and priced.memory_mb >= timed.memory_mb
     parameters = sum(parameter.numel() for parameter in model.parameters())
     assert priced.parameters == timed.parameters == parameters and priced.steps == timed.steps
 

@@ -83,9 +83,9 @@ def test_edits_do_what_lists_do(edits: Edits) -> None:
     person = apply_edits(OWN, edits)
     assert list(zip(person.numbers.tolist(), person.items.tolist(), strict=True)) == events
     assert person.scales == {expert: factor for expert, factor in scales.items() if factor != 1}
-    assert person.removed == sorted(set(range(1, n_events + 1)) - {number for number, _ in events})
+    assert person.removed_numbers == sorted(set(range(1, n_events + 1)) - {number for number, _ in events})
     assert person.n_added == sum(number > N_EVENTS for number, _ in events)
-    early = person.until(4)
+    early = person.limit_events(4)
     assert early.numbers.tolist() == [number for number, _ in events if number <= 4 or number > N_EVENTS]
 
 

@@ -43,7 +43,7 @@ def test_the_fit_finds_the_exponent_of_a_power_law(exponent: float) -> None:
     table = power_laws(a=(3e-3, exponent))
     found = curves.fit_line(table, "a")
     assert found is not None and found.exponent == pytest.approx(exponent, abs=1e-9) and found.error < 1e-9
-    assert found.at(300) == pytest.approx(3e-3 * 300**exponent)
+    assert found.predict(300) == pytest.approx(3e-3 * 300**exponent)
     table["ms"] *= np.exp(rng.normal(0, 0.05, len(table)))
     noisy = curves.fit_line(table, "a", start=256)
     assert noisy is not None and (noisy.start, noisy.end, noisy.points) == (256, 2048, 4)

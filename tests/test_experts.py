@@ -317,15 +317,15 @@ def test_lifts_are_ratios_of_means_and_a_shuffle_seldom_passes() -> None:
     fan = np.flatnonzero(shares[:, 1] > 0.35)
     chosen[fan, 0] = 40  # expert 40 is retrieved by those who like B
     evidence = Evidence(genres, chosen, shares, shares.mean(0))
-    frame, label = evidence.of(40).set_index("genre"), evidence.label(40)
-    assert label.genres == ("B",) and not label.weak and label.n == len(fan)
+    frame, label = evidence.genre_table(40).set_index("genre"), evidence.label(40)
+    assert label.genres == ("B",) and not label.is_weak and label.n == len(fan)
     assert frame.loc["B", "lift"] == pytest.approx(shares[fan, 1].mean() / shares[:, 1].mean(), rel=1e-4)
     mean = [shares[rng.choice(fan, len(fan)), 1].mean() / shares[:, 1].mean() for _ in range(4000)]
     low, high = np.quantile(mean, [0.005, 0.995])  # 95% for five genres together is 99% for each
     assert frame.loc["B", "low"] == pytest.approx(low, rel=0.03) and frame.loc["B", "high"] == pytest.approx(high, rel=0.03)
-    assert evidence.labelled() - 1 <= 4 and len(evidence.tops) == 41  # 40 experts at random: about two pass at 5 %
+    assert evidence.count_labelled() - 1 <= 4 and len(evidence.top_genres) == 41  # 40 experts at random: about two pass at 5 %
     own = Evidence(genres, chosen, np.repeat(shares[:, None], 4, axis=1), shares)  # reads its people's histories evenly
-    assert own.of(40)["lift"].to_numpy() == pytest.approx(np.ones(5)) and own.labelled() == 0
+    assert own.genre_table(40)["lift"].to_numpy() == pytest.approx(np.ones(5)) and own.count_labelled() == 0
     assert Evidence(genres, chosen[:3], shares[:3], shares.mean(0)).label(40).genres == ()  # too few people
 
 

@@ -79,7 +79,7 @@ def test_a_model_that_reads_nothing_is_known(small_world: Dataset) -> None:
     read = user_history(small_world, 7)
     assert read.truth is not None
     for config, nothing in ((PopularityConfig(), True), (PEER, False)):
-        assert measure_influence(built(config, small_world), small_world, read).nothing == nothing
+        assert measure_influence(built(config, small_world), small_world, read).is_zero == nothing
 
 
 def test_events_that_are_not_read_change_nothing(small_world: Dataset) -> None:

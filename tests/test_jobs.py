@@ -129,7 +129,7 @@ def test_every_preset_can_be_built_learned_from_and_changed() -> None:
         assert model is None or config.objective.name in objectives.honest_objectives(model)
         assert presets.config_differences(config, presets.changed_config(config, {"train.seed": 3})) == ["train.seed: 0 → 3"]
     found = estimate.estimate_time(presets.make_config(PLANTED, presets.list_variants()[0], presets.BUDGETS[0]), load(PLANTED))
-    assert found.timed and found.seconds >= 0 and found.memory_mb > 100
+    assert found.is_timed and found.seconds >= 0 and found.memory_mb > 100
 
 
 def test_twins_share_what_they_can() -> None:

@@ -62,7 +62,7 @@ def test_every_number_is_what_the_lists_show(small_world: Dataset, config: Model
     scales = dict(zip(retrieved[:3], (0.0, 0.0, 2.0), strict=False))
     before = EditedHistory(history, scales)
     count = len(history.items)
-    shorter = [before.without(at, 1, small_world.catalog) for at in reversed(range(count - model.length, count))]
+    shorter = [before.remove_events(at, 1, small_world.catalog) for at in reversed(range(count - model.length, count))]
     null = compare_edits(model, before, shorter[0], shorter[1:], keep_seen)
     assert null.n == len(shorter) - 1
     for row, edited in zip(null.table.to_dict("records"), shorter, strict=True):

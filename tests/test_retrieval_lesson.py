@@ -45,7 +45,7 @@ def lesson(request: pytest.FixtureRequest, model: Elastic, small_world: Dataset)
 def test_a_person_is_shown_what_the_model_retrieves(model: Elastic, small_world: Dataset) -> None:
     lesson = search.lesson_of_user(model, small_world, 3)
     found = model.retrieve(recommend.batch_of(model, small_world, np.array([3])))
-    table = lesson.gathered
+    table = lesson.winner_rows
     assert table["expert"].tolist() == found.experts[0].tolist()
     assert table["weight"].tolist() == pytest.approx(found.gates[0].tolist())
     shown = frames.search_frames(lesson)
@@ -116,7 +116,7 @@ def test_what_each_event_finds_is_what_it_votes_for_and_the_sums_elect(voting: E
     cast, sums = votes.vote_table(found, election.newest), votes.vote_sums(found)
     assert cast["event"].unique().tolist() == sorted(election.events["event"]) and len(election.events) == 16
     for ago, event in enumerate(election.events["event"]):
-        assert (looked := election.at(election.offered[ago])).event == event and looked.ago == ago
+        assert (looked := election.select_event(election.event_options[ago])).event == event and looked.ago == ago
         lesson, own = search.lesson_of_user(voting, small_world, 3, ago=ago), cast[cast["event"] == event]
         assert own["expert"].tolist() == lesson.winners.indices.tolist()
         assert own["share"].tolist() == pytest.approx(lesson.weights.tolist(), abs=1e-6)
@@ -162,9 +162,9 @@ def test_multiplications_are_those_of_the_design() -> None:
 def test_both_searches_agree_and_nothing_is_lost_in_adding(model: Elastic) -> None:
     keys = search.first_memory(model).keys
     found = functools.reduce(
-        Check.plus, (checks.check_search(keys, 4, checks.random_queries(16, 200, seed)) for seed in range(3))
+        Check.add_check, (checks.check_search(keys, 4, checks.random_queries(16, 200, seed)) for seed in range(3))
     )
-    assert (found.queries, found.agree, found.ties, found.wrong) == (600, 600, 0, 0)
+    assert (found.queries, found.agree, found.ties, found.n_wrong) == (600, 600, 0, 0)
     assert "600 of 600" in found.sentence and "tie" not in found.sentence
 
 
@@ -174,7 +174,7 @@ def test_ties_are_counted_as_ties() -> None:
     with torch.no_grad():
         lesson.keys.sub_keys[:, 1:] = lesson.keys.sub_keys[:, :1]
     found = checks.check_search(lesson.keys, 3, checks.random_queries(16, 300, seed=0))
-    assert found.wrong == 0 and found.agree + found.ties == 300
+    assert found.n_wrong == 0 and found.agree + found.ties == 300
 
 
 def test_a_wrong_search_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_a_wrong_search_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     right = checks.top_pairs
     monkeypatch.setattr(checks, "top_pairs", lambda halves, k: right(halves.flip(-1), k))
     found = checks.check_search(lesson.keys, 3, checks.random_queries(16, 100, seed=0))
-    assert found.wrong > 50 and f"{100 - found.wrong} of 100" in found.sentence
+    assert found.n_wrong > 50 and f"{100 - found.n_wrong} of 100" in found.sentence
 
 
 def test_a_memory_too_large_to_write_out_is_searched_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,11 +190,11 @@ def test_a_memory_too_large_to_write_out_is_searched_in_blocks(monkeypatch: pyte
     assert len(small.values) and not len(large.values)
     for lesson in (small, large):
         found = checks.check_search(lesson.keys, lesson.k, lesson.query[None])
-        assert (found.queries, found.agree, found.wrong) == (1, 1, 0)
+        assert (found.queries, found.agree, found.n_wrong) == (1, 1, 0)
         assert frames.search_frames(lesson)["counts"]["long"] == lesson.n_subkeys**2
     right = checks.top_pairs
     monkeypatch.setattr(checks, "top_pairs", lambda halves, k: right(halves.flip(-1), k))
-    assert checks.check_search(large.keys, 5, large.query[None]).wrong == 1
+    assert checks.check_search(large.keys, 5, large.query[None]).n_wrong == 1
 
 
 # --- Eq. 7 as printed ------------------------------------------------------------------------------------------------

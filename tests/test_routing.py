@@ -48,8 +48,8 @@ def test_shipped_planted_run_beats_popularity_widely_and_its_memory_lives(world:
     for protocol, values in test["protocols"].items():
         assert values["NDCG@10"] > 2 * floor["protocols"][protocol]["NDCG@10"], protocol
     found = route_users(run.model(), world, "test")
-    assert found.used >= 0.9 and found.entropy >= 0.85
-    assert (found.used, found.entropy) == pytest.approx((test["used"], test["entropy"]), abs=2e-3)
+    assert found.used_share >= 0.9 and found.entropy >= 0.85
+    assert (found.used_share, found.entropy) == pytest.approx((test["used"], test["entropy"]), abs=2e-3)
 
 
 def test_the_gauges_of_the_query_ask_every_history_once(world: Dataset) -> None:
@@ -169,7 +169,7 @@ def test_a_random_router_lies_in_its_own_chance_band_and_a_collapsed_one_does_no
     inside = (np.sort(fair.load) >= low) & (np.sort(fair.load) <= high)
     assert inside.mean() > 0.8 and used == 1.0
     assert fair.entropy > 0.99 and fair.gini < 0.15
-    assert collapsed.used == k / size and collapsed.gini > 0.8 and collapsed.entropy < 0.6
+    assert collapsed.used_share == k / size and collapsed.gini > 0.8 and collapsed.entropy < 0.6
 
 
 def test_a_model_without_a_memory_is_asked_what_it_remembers(tiny_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

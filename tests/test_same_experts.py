@@ -43,5 +43,5 @@ def test_every_page_names_the_same_experts_in_the_same_order(run: Run) -> None:
         if search.has_votes(model):
             keys = votes.vote_sums(votes.retrieve_by_vote(model, data, user))["expert"].dropna().tolist()
         else:
-            keys = search.lesson_of_user(model, data, user).gathered["expert"].tolist()
+            keys = search.lesson_of_user(model, data, user).winner_rows["expert"].tolist()
         assert keys == start, "Product keys"

@@ -222,17 +222,17 @@ def test_only_whole_transactions_are_kept_and_one_process_has_the_file(tmp_path:
     path = tmp_path / "people.sqlite"
     events = Events(path, keep=100)
     with events.transaction():
-        events.add("a", 0, ["1", "2", "3"])
+        events.add_items("a", 0, ["1", "2", "3"])
     with pytest.raises(Exception, match="UNIQUE"), events.transaction():
-        events.add("b", 0, ["x"])
-        events.add("a", 2, ["again"])
-    assert events.total("b") == 0 and (events.total("a"), events.last("a")) == (3, ["1", "2", "3"])
+        events.add_items("b", 0, ["x"])
+        events.add_items("a", 2, ["again"])
+    assert events.count_events("b") == 0 and (events.count_events("a"), events.last_items("a")) == (3, ["1", "2", "3"])
     with pytest.raises(InputError, match="another process"):
         Events(path, keep=100)
     for n in range(4, 500):
         with events.transaction():
-            events.add("a", n - 1, [str(n)])
-    assert (events.total("a"), events.last("a")) == (499, [str(n) for n in range(400, 500)])
+            events.add_items("a", n - 1, [str(n)])
+    assert (events.count_events("a"), events.last_items("a")) == (499, [str(n) for n in range(400, 500)])
     assert events._database.execute("SELECT count(*) FROM events").fetchone()[0] < 100 + 64 + 1
     events.close()
     (tmp_path / "other.sqlite").write_text("no database at all, though somebody calls it one")
@@ -249,7 +249,7 @@ def test_what_the_disk_does_not_take_is_not_acknowledged(tiny: Tiny, monkeypatch
     def full(*given: Any) -> None:
         raise OSError("no space")
 
-    monkeypatch.setattr(service.events, "add", full)
+    monkeypatch.setattr(service.events, "add_items", full)
     failed = Request(user="a", events=["2"])
     service.answer([failed])
     assert isinstance(failed.error, OSError)
@@ -305,8 +305,8 @@ def test_what_was_acknowledged_outlives_a_kill(tiny_runs: Path, tiny: Tiny, tmp_
         thread.join()
     events = Events(states, keep=10_000)  # the file is nobody's any more
     for user, events_sent in sent.items():
-        total = events.total(user)
-        assert acknowledged.get(user, 0) <= total <= len(events_sent) and events.last(user) == events_sent[:total]
+        total = events.count_events(user)
+        assert acknowledged.get(user, 0) <= total <= len(events_sent) and events.last_items(user) == events_sent[:total]
     found = Request(user="p0", k=5)
     ListService(tiny[2].ranker, events).answer([found])
     assert len(found.answer["items"]) == 5

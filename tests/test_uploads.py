@@ -120,7 +120,7 @@ def test_without_times_the_order_of_the_rows_counts_and_stays(tmp_path: Path) ->
         check_upload(sheet, guessed)
     found = preprocess_upload(sheet.shown, check_upload(sheet, {**guessed, "time": ""}), k_core=5)
     assert not found.dataset.has_times and found.steps.set_index("step").loc["each once", "events"] == len(rows)
-    kept = UploadStore(tmp_path).keep(found)
+    kept = UploadStore(tmp_path).store_upload(found)
     again = load(kept.config)
     assert again.hash == found.dataset.hash and not again.has_times
     assert UploadStore(tmp_path).get(kept.id).config == kept.config
@@ -195,21 +195,21 @@ def test_people_are_found_by_the_ids_of_the_file() -> None:
 
 def test_the_shelf_survives_a_restart_and_can_be_moved(tmp_path: Path) -> None:
     first = UploadStore(tmp_path / "uploads")
-    kept, world = first.keep(outcome()), first.plant(WORLD)
+    kept, world = first.store_upload(outcome()), first.plant(WORLD)
     assert {k.id for k in UploadStore(tmp_path / "uploads").list_stored()} == {kept.id, world.id}
     shutil.move(tmp_path / "uploads", tmp_path / "elsewhere")
     moved = UploadStore(tmp_path / "elsewhere").get(kept.id)
     data = load(moved.config)
     assert data.hash == kept.facts["hash"] and data.label == kept.label and data.titles_may_be_shared
     assert load(world.config).truth is not None
-    assert set(UploadStore(tmp_path / "elsewhere").choices()) <= set(
-        at_hand_choices(UploadStore(tmp_path / "elsewhere").choices())
+    assert set(UploadStore(tmp_path / "elsewhere").list_choices()) <= set(
+        at_hand_choices(UploadStore(tmp_path / "elsewhere").list_choices())
     )
 
 
 def test_the_same_rows_are_kept_once(tmp_path: Path) -> None:
     shelf = UploadStore(tmp_path)
-    one, two = shelf.keep(outcome()), shelf.keep(outcome(k_core=3), label="again")
+    one, two = shelf.store_upload(outcome()), shelf.store_upload(outcome(k_core=3), label="again")
     assert one.id == two.id and len(shelf.list_stored()) == 1 and two.config.k_core == 3 and two.label.startswith("again")
 
 
@@ -217,12 +217,12 @@ def test_runs_and_trainings_on_data_are_seen_whatever_their_k_core(tmp_path: Pat
     """The same rows kept again with another k-core are the same file; so is a run's relative path."""
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda *given: None)
     shelf, config = UploadStore(tmp_path / "uploads"), recipes.toy()
-    before = shelf.keep(outcome())
+    before = shelf.store_upload(outcome())
     run = Run(tmp_path / "local-on-it")
     run.write_start(dataclasses.replace(config, data=before.config), load(before.config))
     (run.path / WEIGHTS).touch()
     Trainings(tmp_path).submit(dataclasses.replace(config, data=before.config))
-    again, world = shelf.keep(outcome(k_core=3)), shelf.plant(WORLD)
+    again, world = shelf.store_upload(outcome(k_core=3)), shelf.plant(WORLD)
     assert again.config != before.config
     assert shelf.runs_on(again.id, tmp_path) == ["local-on-it"] and len(Trainings(tmp_path).active_on_data(again.config)) == 1
     assert shelf.runs_on(world.id, tmp_path) == [] and Trainings(tmp_path).active_on_data(world.config) == []
@@ -230,20 +230,20 @@ def test_runs_and_trainings_on_data_are_seen_whatever_their_k_core(tmp_path: Pat
 
 def test_deleting_leaves_nothing_and_ids_are_never_paths(tmp_path: Path) -> None:
     shelf = UploadStore(tmp_path / "uploads")
-    kept = shelf.keep(outcome())
+    kept = shelf.store_upload(outcome())
     (tmp_path / "precious").mkdir()
     for wanted in ("../precious", "", ".", kept.id + "/..", str(tmp_path / "precious")):
         with pytest.raises(InputError, match="not kept here"):
-            shelf.delete(wanted)
-    shelf.delete(kept.id)
+            shelf.delete_data(wanted)
+    shelf.delete_data(kept.id)
     assert list((tmp_path / "uploads").iterdir()) == [] and (tmp_path / "precious").is_dir()
 
 
 def test_the_shelf_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "MOST_KEPT", 1)
     shelf = UploadStore(tmp_path)
-    shelf.keep(outcome())
-    shelf.keep(outcome())
+    shelf.store_upload(outcome())
+    shelf.store_upload(outcome())
     with pytest.raises(InputError, match="delete one first"):
         shelf.plant(WORLD)
     assert len(list(tmp_path.iterdir())) == 1
@@ -255,5 +255,5 @@ def test_a_failing_disk_leaves_nothing_half_made(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(uploads.os, "replace", full)
     with pytest.raises(InputError, match="could not be stored: No space left"):
-        UploadStore(tmp_path).keep(outcome())
+        UploadStore(tmp_path).store_upload(outcome())
     assert list(tmp_path.iterdir()) == []

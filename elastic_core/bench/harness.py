@@ -128,21 +128,21 @@ def peak_bytes(job: Job, device: torch.device) -> int:
 
 def saved_bytes(job: Callable[[], Tensor], parameters: Iterator[Tensor]) -> int:
     """Return the bytes that a forward pass keeps for its backward pass: unique storages, parameters not counted."""
-    known = {parameter.untyped_storage().data_ptr() for parameter in parameters}
-    saved = 0
+    known_storages = {parameter.untyped_storage().data_ptr() for parameter in parameters}
+    total = 0
 
-    def count(tensor: Tensor) -> Tensor:
-        nonlocal saved
+    def count_storage(tensor: Tensor) -> Tensor:
+        nonlocal total
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in known:
-            known.add(storage.data_ptr())
-            saved += storage.nbytes()
+        if storage.data_ptr() not in known_storages:
+            known_storages.add(storage.data_ptr())
+            total += storage.nbytes()
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+    with torch.autograd.graph.saved_tensors_hooks(count_storage, lambda tensor: tensor):
         result = job()  # keeps the graph, and so the storages, alive: no address is used twice
     del result
-    return saved
+    return total
 
 
 class _TensorWatch(TorchDispatchMode):

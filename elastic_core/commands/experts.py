@@ -155,7 +155,7 @@ def print_expert(context: EvaluationContext, survey: Survey, expert: int, replac
     print(f"expert {expert}: row {row}, column {column}; {survey.status()[expert]}, retrieved for {traffic.load[expert]} people")
     if label is not None:
         evidence = f"lift {label.lift:.2f} ({label.low:.2f} to {label.high:.2f}, n = {label.n})"
-        print(f"label: {label.text}{' (weak)' if label.weak else ''}; {evidence}" if label.genres else "label: too few people")
+        print(f"label: {label.text}{' (weak)' if label.is_weak else ''}; {evidence}" if label.genres else "label: too few people")
     users = expert_people.example_users(context, survey, expert)
     for user in users.to_dict("records"):
         titles = "; ".join(context.dataset.catalog.title(item) for item in user["items"][:3])

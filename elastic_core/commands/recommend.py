@@ -150,7 +150,7 @@ def print_list(
     edits = parse_edits(typed_edits)
     check_edits(edits, len(history.items), catalog.n_items, memory_size(model))
     edited_history = apply_edits(history.items, edits)
-    history = history.edited(edited_history) if edits else history
+    history = history.apply_edits(edited_history) if edits else history
     edit = scale_experts(edited_history.scales)
     recent = [catalog.title(item) for item in history.items[-TITLES_SHOWN:].tolist()]
     print_note("after " + ", ".join(["…", *recent] if len(history.items) > TITLES_SHOWN else recent))

@@ -44,7 +44,7 @@ def run_command(
     busiest = np.argsort(-now.load)[:5]
     users, k = now.experts.shape
     print(f"{loaded_run.name} on {dataset.label}, {split}, {users:,} people, {k} experts each")
-    print(f"experts used        {now.used:.1%} of {len(now.load)} (a random router: {chance:.1%})")
+    print(f"experts used        {now.used_share:.1%} of {len(now.load)} (a random router: {chance:.1%})")
     print(f"load entropy        {now.entropy:.3f} of uniform; Gini {now.gini:.3f}")
     print(f"load, least - most  {now.load.min()} - {now.load.max()} people (a random router, 95%: {low[0]:.0f} - {high[-1]:.0f})")
     print(f"busiest             {', '.join(f'expert {e} ({now.load[e]} people)' for e in busiest)}")

@@ -90,21 +90,21 @@ def run_command(
         words = [sys.executable, "-m", "streamlit", "run", str(app), "--server.headless", "true", "--server.address", LOCALHOST]
         children = list[_Child]()
 
-        def begin(words: list[str]) -> None:
+        def start_child(words: list[str]) -> None:
             children.append(_Child(words, app.parent, environment))
-            running.callback(children[-1].end)
+            running.callback(children[-1].end_process)
 
         for port in ports:
-            begin([*words, "--server.port", str(port)])
+            start_child([*words, "--server.port", str(port)])
         _wait_until(lambda: all(_is_healthy(LOCALHOST, port) for port in ports), children)
-        begin([proxy_path, "-db", "-f", str(config_file)])
+        start_child([proxy_path, "-db", "-f", str(config_file)])
         _wait_until(lambda: _is_healthy(host, port), children)
         processes_text = "1 process" if len(ports) == 1 else f"{len(ports)} processes"
         print(f"{processes_text} at http://{host}:{port}; Ctrl+C ends it", flush=True)
         while True:
             time.sleep(0.5)
             for child in children:
-                child.check(again=True)
+                child.restart_if_ended(again=True)
 
 
 def find_proxy() -> str | None:
@@ -123,7 +123,7 @@ class _Child:
         )  # fmt: skip
         self.process, self.began = self._start(), time.monotonic()
 
-    def check(self, again: bool) -> None:
+    def restart_if_ended(self, again: bool) -> None:
         """Starts it anew if it has ended. Raises InputError if it hardly lived, or if it is not to be started `again`."""
         if self.process.poll() is None:
             return
@@ -133,7 +133,7 @@ class _Child:
         print(f"{name} ended (exit status {self.process.returncode}) and is started again", file=sys.stderr, flush=True)
         self.process, self.began = self._start(), time.monotonic()
 
-    def end(self) -> None:
+    def end_process(self) -> None:
         self.process.terminate()
         try:
             self.process.wait(timeout=5)
@@ -170,7 +170,7 @@ def _wait_until(is_ready: Callable[[], bool], children: "list[_Child]") -> None:
     deadline = time.monotonic() + BEGINS
     while not is_ready():
         for child in children:
-            child.check(again=False)
+            child.restart_if_ended(again=False)
         if time.monotonic() > deadline:
             raise InputError(f"nothing answers after {BEGINS:.0f} seconds")
         time.sleep(0.2)

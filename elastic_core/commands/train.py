@@ -159,19 +159,19 @@ def load_same_data(config: DataConfig, ranks: SingleProcess) -> Dataset:
     """Rank 0 fetches what is not there, the others find it. Raises InputError if they find something else."""
     datasets: list[Dataset] = []
 
-    def read() -> str:
+    def read_data() -> str:
         datasets.append(load(config, print_note if not ranks.rank else None))
         return datasets[0].hash
 
-    def same() -> Dataset:
+    def check_same_data() -> Dataset:
         if not datasets:
-            read()
+            read_data()
         if datasets[0].hash != data_hash:
             raise InputError(f"{datasets[0].label} is not the same to all processes of this training")
         return datasets[0]
 
-    data_hash = ranks.run_on_first(read)
-    return ranks.run_on_each(same)
+    data_hash = ranks.run_on_first(read_data)
+    return ranks.run_on_each(check_same_data)
 
 
 def budget_settings(minutes: float | None, clock: str, device: str) -> dict[str, Any]:

@@ -96,16 +96,16 @@ def in_full_precision(function: Callable[P, R]) -> Callable[P, R]:
     A sum in bfloat16 stops growing at 256 times its terms, and a logit of 20 rounded to 8 bits is off by a factor of e^0.06.
     """
 
-    def raised(x: Any) -> Any:
+    def as_float32(x: Any) -> Any:
         return x.float() if isinstance(x, Tensor) and x.dtype in (torch.bfloat16, torch.float16) else x
 
     @functools.wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+    def run_without_autocast(*args: P.args, **kwargs: P.kwargs) -> R:
         kind = next(x.device.type for x in args if isinstance(x, Tensor))
         with without_autocast(kind):
-            return function(*(raised(x) for x in args), **kwargs)
+            return function(*(as_float32(x) for x in args), **kwargs)
 
-    return run
+    return run_without_autocast
 
 
 # --- products --------------------------------------------------------------------------------------------------------

@@ -3,9 +3,10 @@
     stream = open_stream(model)            n_users      how many are in it, B
     states = stream.refresh(histories)     states       [B, d], what `model.scorer()` scores the next items from
     states = stream.step(items)            items        [B], one new event for everybody
-    some = stream.at(rows)                 some         a stream of its own with a copy of those users
-    stream.put(rows, some)                              and back into their places
-    stream.merge(some), stream.take(rows)               users come, behind the others, and go
+    part = stream.copy_users(rows)         part         a stream of its own with a copy of those users
+    stream.put_users(rows, part)                        and back into their places
+    stream.merge_stream(part)                           users come, behind the others
+    stream.take_users(rows)                             and go
 
 All that is remembered of a user between two events lies in `state`: tensors whose first axis is users. So users who came at
 different times and have read different numbers of events advance together, and a state can be stored.

@@ -33,7 +33,7 @@ class RoutedUsers:
     length_correlation: float  # |correlation| of the raw query's first axis with history length
 
     @property
-    def used(self) -> float:
+    def used_share(self) -> float:
         """Share of experts that anybody retrieves."""
         return float((self.load > 0).mean())
 
@@ -63,7 +63,7 @@ class RoutedUsers:
         return low, high, float((loads > 0).sum() / (draws * size))
 
     def usage_summary(self) -> dict[str, float]:
-        return {"used": round(self.used, 4), "entropy": round(self.entropy, 4), "gini": round(self.gini, 4)}
+        return {"used": round(self.used_share, 4), "entropy": round(self.entropy, 4), "gini": round(self.gini, 4)}
 
 
 def gini_index(load: ndarray) -> float:

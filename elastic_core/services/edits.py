@@ -95,7 +95,7 @@ class EditedPerson(NamedTuple):
         return self.events[self.numbers - 1]
 
     @property
-    def removed(self) -> list[int]:
+    def removed_numbers(self) -> list[int]:
         """Numbers of the events that were removed."""
         return np.setdiff1d(np.arange(1, len(self.events) + 1), self.numbers).tolist()
 
@@ -105,16 +105,16 @@ class EditedPerson(NamedTuple):
         return int((self.numbers > self.n_own).sum())
 
     @property
-    def own(self) -> np.ndarray:
+    def own_indices(self) -> np.ndarray:
         """Indices, from 0, of the person's own events that are left."""
         return self.numbers[self.numbers <= self.n_own] - 1
 
     @property
-    def silenced(self) -> list[int]:
+    def silenced_experts(self) -> list[int]:
         """The silenced experts, in the order in which they were."""
         return [expert for expert, factor in self.scales.items() if factor == 0]
 
-    def until(self, n_events: int) -> "EditedPerson":
+    def limit_events(self, n_events: int) -> "EditedPerson":
         """The same before the person's own event `n_events` + 1."""
         in_reach = (self.numbers <= n_events) | (self.numbers > self.n_own)
         return self._replace(numbers=self.numbers[in_reach])

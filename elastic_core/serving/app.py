@@ -161,7 +161,7 @@ def create_app(service: ListService, run: str, limits: Limits = Limits()) -> Fas
 
     @app.get("/ready", response_model=ReadyAnswer, responses=NOT_READY, summary="whether it can answer now, and for which run")
     async def ready() -> Response:
-        if not app.state.batcher.ready:
+        if not app.state.batcher.is_ready:
             return _json_response({"error": "too many requests are waiting"}, 503, {"Retry-After": "1"})
         return _json_response({"status": "ok", "run": run, "model": model, "items": n_items})
 

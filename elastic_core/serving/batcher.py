@@ -28,7 +28,7 @@ class Batcher:
         self._thread.start()
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether a request would be taken now."""
         return self._thread.is_alive() and self._queue.qsize() < self.max_waiting
 

@@ -56,12 +56,12 @@ class Events:
         elif version != VERSION:
             raise InputError(f"{path} holds something else than events of users")
 
-    def total(self, user: str) -> int:
+    def count_events(self, user: str) -> int:
         """How many events there were of a user, those that are no longer kept among them."""
         (total,) = self._database.execute("SELECT max(n) FROM events WHERE person = ?", (user,)).fetchone()
         return int(total or 0)
 
-    def last(self, user: str) -> list[str]:
+    def last_items(self, user: str) -> list[str]:
         """The last `keep` items of a user, oldest first."""
         rows = self._database.execute(
             "SELECT item FROM events WHERE person = ? ORDER BY n DESC LIMIT ?", (user, self.keep)
@@ -79,7 +79,7 @@ class Events:
             self._database.execute("ROLLBACK")
             raise
 
-    def add(self, user: str, total: int, items: Sequence[str]) -> None:
+    def add_items(self, user: str, total: int, items: Sequence[str]) -> None:
         """Adds items, oldest first, behind the `total` events that there were of a user. Inside of a transaction."""
         rows = [(user, number, item) for number, item in enumerate(items, start=total + 1)]
         self._database.executemany("INSERT INTO events VALUES (?, ?, ?)", rows)
@@ -87,7 +87,7 @@ class Events:
         if end // TRIM > total // TRIM:
             self._database.execute("DELETE FROM events WHERE person = ? AND n <= ?", (user, end - self.keep))
 
-    def forget(self, user: str) -> bool:
+    def forget_user(self, user: str) -> bool:
         """Removes the events of a user; whether there were any."""
         return self._database.execute("DELETE FROM events WHERE person = ?", (user,)).rowcount > 0
 

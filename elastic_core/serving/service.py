@@ -57,7 +57,7 @@ class ListService:
         self._add_events([request for request in requests if request.events is not None])
         for request in requests:
             if request.forget:
-                request.answer |= {"user": request.user, "forgotten": self.events.forget(request.user)}
+                request.answer |= {"user": request.user, "forgotten": self.events.forget_user(request.user)}
             elif request.count:
                 request.answer |= {"user": request.user, "events": self._number_of_events(request.user)}
         self._add_lists([request for request in requests if request.k and request.error is None])
@@ -82,16 +82,16 @@ class ListService:
         if request.after is not None and request.after != total:
             request.error = Conflict(f"there are {total:,} events of this user, not {request.after:,}")
             return
-        if not self.events.total(request.user) and self._in_data(request.user):
+        if not self.events.count_events(request.user) and self._in_data(request.user):
             # From now on the user's history is the kept events, so it begins with what the data know.
             items = self.ranker.user_history(request.user)[0][-self.events.keep :]
-            self.events.add(request.user, total - len(items), [str(self.ranker.catalog.ids[item]) for item in items])
-        self.events.add(request.user, total, request.events)
+            self.events.add_items(request.user, total - len(items), [str(self.ranker.catalog.ids[item]) for item in items])
+        self.events.add_items(request.user, total, request.events)
         unknown = self.ranker.find_items(request.events)[1]
         request.answer |= {"user": request.user, "events": total + len(request.events), "unknown": unknown}
 
     def _number_of_events(self, user: str) -> int:
-        stored = self.events.total(user)
+        stored = self.events.count_events(user)
         return len(self.ranker.user_history(user)[0]) if not stored and self._in_data(user) else stored
 
     def _in_data(self, user: str) -> bool:
@@ -125,7 +125,7 @@ class ListService:
             items, unknown = self.ranker.find_items(request.history)
             request.answer |= {"known": len(items), "unknown": unknown}
             return Query(items, allowed, seen=seen)
-        stored = self.events.last(request.user)
+        stored = self.events.last_items(request.user)
         if not stored and self._in_data(request.user):
             items, times, _ = self.ranker.user_history(request.user)
             return Query(items, allowed, times, seen)

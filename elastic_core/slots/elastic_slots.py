@@ -208,7 +208,7 @@ class ElasticSlots(WithItemDistributions, StreamingModel, TracingModel):
         scorer = self.scorer()
         masses = self.item_distribution.log_normalisers(self.expert_values(), scorer.table) if self.retrieves else None
 
-        def judge(batch: Batch) -> Tensor:
+        def judge_batch(batch: Batch) -> Tensor:
             retrieved = self.retrieve(batch)
             return self._last_state(
                 batch,
@@ -218,7 +218,7 @@ class ElasticSlots(WithItemDistributions, StreamingModel, TracingModel):
                 else masses[retrieved.experts],
             )
 
-        return judge, scorer
+        return judge_batch, scorer
 
     def scorer(self) -> Scorer:
         return super().scorer()._replace(parts=self.parts)

@@ -36,7 +36,7 @@ class Decay(NamedTuple):
     take: Tensor  # [B, c, k, C] float64
 
     @property
-    def written(self) -> Tensor:
+    def written_share(self) -> Tensor:
         """What is held of every event at its chunk's end, `[B, c, k, C]`."""
         return self.keep[..., -1:] * self.take
 
@@ -57,7 +57,7 @@ def cut_events(x: Tensor, chunk: int) -> Tensor:
 @in_full_precision
 def inherit_states(x: Tensor, decay: Decay) -> Tensor:
     """Return what every chunk of `x [B, c, C, d]` inherits: the slots before its first event, `[B, c, k, d]`."""
-    written, decay_left = decay.written.to(x.dtype) @ x, decay.keep[..., -1:].to(x.dtype)
+    written, decay_left = decay.written_share.to(x.dtype) @ x, decay.keep[..., -1:].to(x.dtype)
     state, before = torch.zeros_like(written[:, 0]), []
     for one_left, one_written in zip(decay_left.unbind(1), written.unbind(1), strict=True):
         before.append(state)

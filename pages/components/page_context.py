@@ -149,7 +149,7 @@ def describe_quality(run: Run, data: Dataset) -> tuple[str, str]:
 def data_choices() -> dict[str, DataConfig]:
     """All data on this machine by name, those in view first."""
     context = current_context()
-    return at_hand_choices(UploadStore(RUNS / "uploads").choices(), context.run.config.data if context else None)
+    return at_hand_choices(UploadStore(RUNS / "uploads").list_choices(), context.run.config.data if context else None)
 
 
 def is_switched_off(act: public.Act) -> bool:

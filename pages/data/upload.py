@@ -195,7 +195,7 @@ def _offer_to_keep(outcome: FileOutcome, digest: str) -> None:
 
 def _store_upload(outcome: FileOutcome, label: str) -> None:
     with catch_refusal():
-        stored, data = upload_store().keep(outcome, label), outcome.dataset
+        stored, data = upload_store().store_upload(outcome, label), outcome.dataset
         sentence = TEXT(
             "kept",
             label=page_context.escape_markdown(stored.label),
@@ -268,10 +268,10 @@ def _offer_deletion(entry: StoredData) -> None:
 
 def _delete_folder(name: str) -> None:
     with catch_refusal():
-        upload_store().delete(name)
+        upload_store().delete_data(name)
 
 
 def _delete_data(entry: StoredData) -> None:
     with catch_refusal():
-        upload_store().delete(entry.id)
+        upload_store().delete_data(entry.id)
         st.session_state[LAST_OUTCOME] = (True, f"{page_context.escape_markdown(entry.label)} is deleted.")

@@ -151,7 +151,7 @@ def _show_genres(subject: Subject, expert: int) -> None:
     page_elements.show_heading("Its genres")
     sources = list(SOURCES) if survey.of_reading is not None else ["people"]
     source = choose_without_label("Evidence", sources, "exp_evidence", format_option=SOURCES.__getitem__)
-    frame = (survey.of_people if source == "people" else survey.of_reading).of(expert)
+    frame = (survey.of_people if source == "people" else survey.of_reading).genre_table(expert)
     if frame.empty:
         st.write(f"Only {survey.traffic.load[expert]} people use this expert, too few to say anything about genres.")
         return

@@ -33,7 +33,7 @@ def show_influence(context: Context, prediction: Prediction) -> list[str]:
     except InputError as error:
         st.write(controls.format_error(error))
         return []
-    if influence.nothing:
+    if influence.is_zero:
         st.markdown(TEXT("NOTHING", one=context.item_words.singular))
         return []
     name = split_year(context.dataset.catalog.title(target))[0]

@@ -42,9 +42,9 @@ def _show_exactness(scene: Scene) -> None:
     st.markdown(TEXT("EXACT" if has_values else "EXACT_ONE", all=f"{lesson.n_subkeys**2:,}"))
     if has_values and st.button(f"Run {MORE:,} more", icon=":material/refresh:"):
         queries = checks.random_queries(lesson.width, MORE, seed=check.queries)
-        check = check.plus(checks.check_search(lesson.keys, lesson.k, queries))
+        check = check.add_check(checks.check_search(lesson.keys, lesson.k, queries))
     st.session_state[CHECKED] = (subject, check)
-    (st.error if check.wrong else st.success)(check.sentence, icon=":material/rule:")
+    (st.error if check.n_wrong else st.success)(check.sentence, icon=":material/rule:")
     if has_values:
         st.caption(f"{cached.turning_point(lesson.width, lesson.k)} {TEXT('CLOCK')}")
 

@@ -39,8 +39,10 @@ def search_million(seed: int, width: int) -> tuple[Lesson, checks.Check]:
 def choose_searching_event() -> VoteTally:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
     tally = votes.tally_votes(context.model, context.dataset, context.user)
-    return tally.at(
-        choose_from_list(f"Which {tally.words.singular} searches?", tally.offered, key=EVENT, control_name="Event", width=260)
+    return tally.select_event(
+        choose_from_list(
+            f"Which {tally.words.singular} searches?", tally.event_options, key=EVENT, control_name="Event", width=260
+        )
     )
 
 
@@ -112,6 +114,6 @@ if voting is not None and step == "Vote":
     steps.show_votes(voting)
 page_elements.remember_table("keys_halves", lesson.half_scores)
 page_elements.remember_table("keys_pairs", lesson.candidates)
-page_elements.remember_table("keys_winners", lesson.gathered)
+page_elements.remember_table("keys_winners", lesson.winner_rows)
 confidence.show_confidence(scene, context, is_own=source == OWN)
 page_elements.show_footer("python -m pytest tests/test_product_keys.py tests/test_retrieval_lesson.py")

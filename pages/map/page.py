@@ -71,8 +71,8 @@ def show_map() -> None:
     )
     page_elements.show_chart(KEY, figure, frame, sentences.MAP, alt, on_select=select_clicked_expert, selection_mode="points")
     sentence = sentences.TEXT("NUMBERED", person=context.user + 1)
-    if len(expert_map.laid) < len(values):
-        sentence += " " + sentences.TEXT("SAMPLE", shown=len(expert_map.laid), placed=int(expert_map.placed.sum()))
+    if len(expert_map.laid_out_experts) < len(values):
+        sentence += " " + sentences.TEXT("SAMPLE", shown=len(expert_map.laid_out_experts), placed=int(expert_map.placed.sum()))
     st.caption(sentence)
 
 
@@ -159,7 +159,7 @@ with left_column:
     show_map()
 with right_column:
     show_neighbours()
-region = cached.measure_region(context.open_run, expert_map.laid, labels[expert_map.laid])
+region = cached.measure_region(context.open_run, expert_map.laid_out_experts, labels[expert_map.laid_out_experts])
 alike, colours = sentences.describe_regions(labels.dtype.kind in "OUS", region)
 show_trust()
 page_elements.show_footer(

@@ -69,7 +69,7 @@ def draw_curves(
 def _add_fit(figure: go.Figure, fit: Fit, colour: str, first: bool) -> None:
     x = np.geomspace(fit.start, fit.end, 8)
     figure.add_scatter(
-        x=x, y=[fit.at(n) for n in x], mode="lines", hoverinfo="skip", showlegend=first, name="fitted line",
+        x=x, y=[fit.predict(n) for n in x], mode="lines", hoverinfo="skip", showlegend=first, name="fitted line",
         line_color=colour, line_width=5, line_dash="dot", opacity=0.35,
     )  # fmt: skip
 

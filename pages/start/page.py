@@ -138,10 +138,10 @@ def show_verdict() -> None:
     if not edit_list:
         return
     phrases = []
-    if edited_person.removed:
+    if edited_person.removed_numbers:
         phrases.append(f"without {_removed_name()}")
-    if edited_person.silenced:
-        phrases.append(f"without expert {' and '.join(map(str, edited_person.silenced))}")
+    if edited_person.silenced_experts:
+        phrases.append(f"without expert {' and '.join(map(str, edited_person.silenced_experts))}")
     if edited_person.n_added:
         phrases.append(
             f"with {edited_person.n_added} {item_words.singular if edited_person.n_added == 1 else item_words.plural} added"
@@ -153,7 +153,9 @@ def show_verdict() -> None:
     if prediction.recommendation.truth is not None:
         truth_title = _title_of_item(prediction.recommendation.truth)
         truth_text = f"★ {truth_title}, which they really {item_words.verb} next, {change.truth_moved}."
-    other_experts_text = prediction.others_retrieved(initial_prediction) if edited_person.removed or edited_person.n_added else ""
+    other_experts_text = (
+        prediction.others_retrieved(initial_prediction) if edited_person.removed_numbers or edited_person.n_added else ""
+    )
     text = " and ".join(phrases)
     with st.container(key="start_said"):
         st.info(
@@ -165,7 +167,7 @@ def show_verdict() -> None:
 
 def _removed_name() -> str:
     """`the last 2 films`, `Alien`, `3 films`."""
-    removed_numbers = edited_person.removed
+    removed_numbers = edited_person.removed_numbers
     count = f"{len(removed_numbers)} {item_words.plural}"
     if removed_numbers[0] > edited_person.numbers[-1]:
         return f"the last {item_words.singular if len(removed_numbers) == 1 else count}"

@@ -231,15 +231,17 @@ def _show_cost(config: RunConfig) -> None:
         sentence = TEXT(
             "counted", system=page_context.escape_markdown(run_table.system_name(config)), time=format_duration(cost.seconds)
         )
-    elif not cost.timed:
+    elif not cost.is_timed:
         sentence = TEXT("large", **size)
     else:
-        limit = f"{config.train.minutes:g} min at most; here " if cost.budget_seconds and cost.fitting == cost.epochs else ""
+        limit = (
+            f"{config.train.minutes:g} min at most; here " if cost.budget_seconds and cost.fitting_epochs == cost.epochs else ""
+        )
         time = f"{limit}{format_duration(cost.seconds)}"
-        size |= {"epochs": f"{cost.fitting:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
+        size |= {"epochs": f"{cost.fitting_epochs:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
         sentence = TEXT("cost", time=time[:1].upper() + time[1:], **size)
     cost_place.info(sentence, icon=":material/timer:")
-    if cost.tight:
+    if cost.is_tight:
         st.warning(TEXT("tight"))
 
 

@@ -141,7 +141,7 @@ def test_what_is_kept_can_be_looked_at_and_deleted(opened: Visit, app_runs: Path
     assert app.selectbox(key="dat_source").value == kept.label and app.metric[0].value == "100"
     again = opened(PAGE, dat_part="Bring your own")
     assert kept.label.split(" ·")[0] in said(again), "it survives a restart"
-    UploadStore(app_runs / "uploads").delete(kept.id)
+    UploadStore(app_runs / "uploads").delete_data(kept.id)
     assert "Nothing yet" in said(opened(PAGE, dat_part="Bring your own"))
 
 

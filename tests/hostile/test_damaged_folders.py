@@ -218,12 +218,12 @@ def test_an_upload_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
     shelf = UploadStore(tmp_path / "uploads")
     for name, text in (("good.csv", ROWS), ("odd.csv", ROWS.replace("u1", "w1"))):
         sheet, mapping = open_upload(name, text.encode())
-        shelf.keep(preprocess_upload(sheet.shown, check_upload(sheet, mapping), 5), name)
+        shelf.store_upload(preprocess_upload(sheet.shown, check_upload(sheet, mapping), 5), name)
     good, odd = sorted(shelf.list_stored(), key=lambda kept: kept.label)
     damage, part = UPLOADS[kind]
     damage(shelf.folder / odd.id)
     assert [kept.id for kept in shelf.list_stored()] == [good.id]
     (fault,) = shelf.list_unreadable()
     is_one_sentence(fault.reason, part)
-    shelf.delete(fault.path.name)
+    shelf.delete_data(fault.path.name)
     assert [path.name for path in shelf.folder.iterdir()] == [good.id]

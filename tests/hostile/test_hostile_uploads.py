@@ -24,7 +24,7 @@ def test_refused_in_one_sentence(case: Case, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     began = time.process_time()
     with pytest.raises(InputError) as caught:
-        UploadStore(tmp_path / "uploads").keep(outcome(case))
+        UploadStore(tmp_path / "uploads").store_upload(outcome(case))
     sentence = str(caught.value)
     assert case.refused in sentence
     assert len(sentence) < 500 and not UNPRINTABLE & set(sentence) and "Traceback" not in sentence
@@ -44,7 +44,7 @@ def test_accepted_with_the_oddity_reported(case: Case, tmp_path: Path) -> None:
         assert not UNPRINTABLE & set(text) and len(text) < 500
     assert len(found.label) <= 80 and not set("/\\") & set(found.label)
     shelf = UploadStore(tmp_path / "uploads")
-    kept = shelf.keep(found)
+    kept = shelf.store_upload(found)
     again = load(kept.config)
     assert again.hash == found.dataset.hash and list(again.catalog.ids) == list(found.dataset.catalog.ids)
     assert again.label == kept.label and not UNPRINTABLE & set(kept.label)

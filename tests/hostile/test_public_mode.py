@@ -43,7 +43,7 @@ def root(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     folder = shutil.copytree(tiny_runs, tmp_path / "runs")
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda root, *given: (root / "jobs" / "spawned").touch())
     found, guessed = open_upload("mine.csv", ROWS.encode())
-    UploadStore(folder / "uploads").keep(preprocess_upload(found.shown, check_upload(found, guessed), 5), "mine")
+    UploadStore(folder / "uploads").store_upload(preprocess_upload(found.shown, check_upload(found, guessed), 5), "mine")
     for name in ("waits", "broke"):
         job = Trainings(folder).submit(recipes.toy(), name)
         if name == "broke":
@@ -71,9 +71,9 @@ ACTS: dict[str, Callable[[Path, Any], Any]] = {
     "discard": lambda root, world: Trainings(root).discard(job(root, "interrupted").id),
     "delete a run": lambda root, world: Trainings(root).delete_run("local-mine"),
     "send a file": lambda root, world: open_upload("mine.csv", ROWS.encode()),
-    "keep a file": lambda root, world: UploadStore(root / "uploads").keep(world[1]),
+    "keep a file": lambda root, world: UploadStore(root / "uploads").store_upload(world[1]),
     "plant": lambda root, world: UploadStore(root / "uploads").plant(PlantedConfig(users=60, items=60, interests=4)),
-    "delete": lambda root, world: UploadStore(root / "uploads").delete(UploadStore(root / "uploads").list_stored()[0].id),
+    "delete": lambda root, world: UploadStore(root / "uploads").delete_data(UploadStore(root / "uploads").list_stored()[0].id),
     "measure": lambda root, world: Measurements(root).submit(Plan()),
     "cancel a measurement": lambda root, world: Measurements(root).stop("x"),
     "compute a map": lambda root, world: Maps(root).submit(Run(root / "tiny"), Settings(), np.arange(4)),

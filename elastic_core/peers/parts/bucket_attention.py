@@ -84,29 +84,31 @@ def _attend_round(q: Tensor, k: Tensor, v: Tensor, buckets: BucketOrder, r: int,
     chunk = chunk_size(n, window)
     order, place = buckets.order[:, :, r], buckets.place[:, :, r]
 
-    def chunks(x: Tensor, beyond: int = 0) -> Tensor:
+    def sort_into_chunks(x: Tensor, beyond: int = 0) -> Tensor:
         """`[B, H, N, e]` → `[B, H, c, C, e]`, sorted."""
         return functional.pad(rows_at(x, order), (0, 0, 0, -n % chunk), value=beyond).unflatten(2, (-1, chunk))
 
-    def restored(x: Tensor) -> Tensor:
+    def restore_order(x: Tensor) -> Tensor:
         """`[B, H, c, C, e]` → `[B, H, N, e]`, in the order of time."""
         return rows_at(x.flatten(2, 3), place)
 
-    def found_by(other: int) -> tuple[Tensor, Tensor]:
+    def keys_found_by(other: int) -> tuple[Tensor, Tensor]:
         """Whom a round lets each event read `[B, H, c, C, 2 C]`, and who is oneself."""
-        u = chunks(buckets.u[:, :, other].unsqueeze(-1), FAR)
+        u = sort_into_chunks(buckets.u[:, :, other].unsqueeze(-1), FAR)
         apart = u - _with_earlier(u, -FAR).transpose(-1, -2)
         return (apart >= 0) & (apart < window), apart == 0
 
-    allowed, oneself = found_by(r)
-    scores = chunks(q) @ _with_earlier(chunks(k)).transpose(-1, -2) / math.sqrt(q.shape[-1])  # [B, H, c, C, 2 C]
+    allowed, oneself = keys_found_by(r)
+    scores = (
+        sort_into_chunks(q) @ _with_earlier(sort_into_chunks(k)).transpose(-1, -2) / math.sqrt(q.shape[-1])
+    )  # [B, H, c, C, 2 C]
     scores = scores.masked_fill(oneself, SELF).masked_fill(~allowed, -torch.inf)
     if rounds > 1:  # whom several rounds find they share
-        times = torch.stack([found_by(other)[0] for other in range(rounds)]).sum(0)
+        times = torch.stack([keys_found_by(other)[0] for other in range(rounds)]).sum(0)
         scores = scores - times.clamp_min(1).log().to(scores.dtype)
-    mixed = dropout(scores.softmax(-1), p) @ _with_earlier(chunks(v))
+    mixed = dropout(scores.softmax(-1), p) @ _with_earlier(sort_into_chunks(v))
     mass = scores.logsumexp(-1, keepdim=True) if rounds > 1 else mixed[..., :1]
-    return restored(mixed), restored(mass)
+    return restore_order(mixed), restore_order(mass)
 
 
 def _with_earlier(x: Tensor, beyond: int = 0) -> Tensor:

@@ -161,14 +161,14 @@ class UploadStore:
 
     def list_stored(self) -> list[StoredData]:
         """Everything that can be read, oldest first."""
-        every = [stored for stored in self._look() if isinstance(stored, StoredData)]
+        every = [stored for stored in self._list_folders() if isinstance(stored, StoredData)]
         return sorted(every, key=lambda stored: (stored.when, stored.id))
 
     def list_unreadable(self) -> list[files.UnreadableFolder]:
         """The folders in the store that are none of ours, and why."""
-        return [stored for stored in self._look() if not isinstance(stored, StoredData)]
+        return [stored for stored in self._list_folders() if not isinstance(stored, StoredData)]
 
-    def _look(self) -> Iterator[StoredData | files.UnreadableFolder]:
+    def _list_folders(self) -> Iterator[StoredData | files.UnreadableFolder]:
         for path in files.list_entries(self.folder, "[0-9a-f]*"):
             try:
                 yield _read_card(path)
@@ -182,10 +182,10 @@ class UploadStore:
                 return stored
         raise InputError("these data are not kept here any more")
 
-    def choices(self) -> dict[str, DataConfig]:
+    def list_choices(self) -> dict[str, DataConfig]:
         return {stored.label: stored.config for stored in self.list_stored()}
 
-    def keep(self, outcome: FileOutcome, label: str = "") -> StoredData:
+    def store_upload(self, outcome: FileOutcome, label: str = "") -> StoredData:
         """Stores the checked rows. The same rows again, with any k-core, replace what is there."""
         public.refuse_in_public("upload")
         text = _csv_text(outcome.table)
@@ -200,7 +200,7 @@ class UploadStore:
         columns = {"user": "user", "item": "item", "time": "time" if outcome.dataset.has_times else ""}
         source, ties = str(_relative_place(self.folder / data_id / DATA)), outcome.ties
         config = DataConfig(source=source, k_core=outcome.k_core, columns=columns, ties=ties)
-        return self._put(data_id, "file", label or outcome.label, config, facts, text)
+        return self._write_data(data_id, "file", label or outcome.label, config, facts, text)
 
     def plant(self, config: PlantedConfig, k_core: int = 5, label: str = "") -> StoredData:
         """Stores the recipe of a planted world. Raises InputError if it cannot be drawn."""
@@ -208,11 +208,11 @@ class UploadStore:
         world = planted(config, k_core)
         data_config = DataConfig(source=PLANTED, planted=config, k_core=k_core)
         data_id = hashlib.sha256(json.dumps(dataclasses.asdict(data_config), sort_keys=True).encode()).hexdigest()[:12]
-        return self._put(
+        return self._write_data(
             data_id, "planted", label or f"Planted, {config.interests} interests", data_config, _count_facts(world), None
         )
 
-    def delete(self, data_id: str) -> None:
+    def delete_data(self, data_id: str) -> None:
         """Out of sight in one step, then gone. Runs trained on it stay, but need the file to be shown."""
         public.refuse_in_public("deletion")
         unreadable_ids = {fault.path.name for fault in self.list_unreadable()}
@@ -223,7 +223,7 @@ class UploadStore:
         config = self.get(data_id).config
         return [run.name for run in list_runs(root) if same_source(config, run.config.data)]
 
-    def _put(
+    def _write_data(
         self, data_id: str, kind: Kind, label: str, config: DataConfig, facts: dict[str, Any], text: str | None
     ) -> StoredData:
         others = [stored for stored in self.list_stored() if stored.id != data_id]

@@ -33,7 +33,7 @@ class Label(NamedTuple):
     n: int
 
     @property
-    def weak(self) -> bool:
+    def is_weak(self) -> bool:
         """Say whether the interval includes 1 (or there are too few people to say)."""
         return not self.low > 1
 
@@ -55,7 +55,7 @@ class Evidence:
     shares: np.ndarray
     base: np.ndarray
 
-    def of(self, expert: int) -> pd.DataFrame:
+    def genre_table(self, expert: int) -> pd.DataFrame:
         """Return genre, share, base, lift, low, high, n (people) of one expert, best lower bound first. Empty if too few
         people."""
         frame = pd.DataFrame(self._lifts(expert), columns=["share", "base", "lift", "low", "high"])
@@ -63,7 +63,7 @@ class Evidence:
         frame["n"] = (self.experts == expert).sum()
         return frame.dropna(subset=["low"]).sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
-    def part(self, users: np.ndarray) -> "Evidence":
+    def select_users(self, users: np.ndarray) -> "Evidence":
         """Return the same of some people, bool [U], against what those people have."""
         base = self.base[users] if self.base.ndim == 2 else self.shares[users].mean(0)
         return Evidence(self.genres, self.experts[users], self.shares[users], base)
@@ -79,19 +79,19 @@ class Evidence:
         return self._labels[expert]
 
     def _label(self, expert: int) -> Label:
-        lifts = self.of(expert)
+        lifts = self.genre_table(expert)
         if lifts.empty:
             return Label((), math.nan, math.nan, math.nan, int((self.experts == expert).sum()))
         best = lifts.iloc[0]
         names = tuple(lifts["genre"][lifts["low"] > 1][:2]) or (best["genre"],)
         return Label(names, float(best["lift"]), float(best["low"]), float(best["high"]), int(best["n"]))
 
-    def labelled(self) -> int:
+    def count_labelled(self) -> int:
         """Count how many experts have a genre whose interval lies above 1."""
-        return int((self.tops["low"] > 1).sum())
+        return int((self.top_genres["low"] > 1).sum())
 
     @cached_property
-    def tops(self) -> pd.DataFrame:
+    def top_genres(self) -> pd.DataFrame:
         """Return the best genre of every expert number that occurs: index expert; genre, lift, low, high."""
         rows = {}
         for expert in np.unique(self.experts).tolist():
@@ -153,8 +153,8 @@ def name_experts(evidence: Evidence, seed: int = 0) -> dict[int, ExpertName]:
     """Return a name for every expert that has one: chosen on half of the people (the best lower bound, above 1 for all genres
     together), tested on the others."""
     first = learning_half(len(evidence.experts), seed)
-    learned, tested = evidence.part(first), evidence.part(~first)
-    tops = learned.tops[learned.tops["low"] > 1]
+    learned, tested = evidence.select_users(first), evidence.select_users(~first)
+    tops = learned.top_genres[learned.top_genres["low"] > 1]
     names = {}
     for expert, genre in tops["genre"].items():
         _, _, lift, low, _ = tested._lifts(int(expert), z=2.0)[evidence.genres.index(genre)]

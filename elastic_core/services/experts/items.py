@@ -151,12 +151,12 @@ def preferred_genre(context: EvaluationContext, expert: int) -> tuple[str, float
     chances = own[:, 1:].exp().numpy()
     pair = np.stack([chances[-1], chances[:-1].mean(0)])
 
-    def prefers(table: np.ndarray) -> np.ndarray:
+    def preference_ratios(table: np.ndarray) -> np.ndarray:
         observed, expected = pair @ table
         return np.where(expected > RAREST, observed / np.maximum(expected, RAREST), 0)
 
-    times = prefers(expert_shares[1:])
-    shuffled = [prefers(expert_shares[1:][rng.permutation(len(expert_shares) - 1)]).max() for _ in range(SHUFFLES)]
+    times = preference_ratios(expert_shares[1:])
+    shuffled = [preference_ratios(expert_shares[1:][rng.permutation(len(expert_shares) - 1)]).max() for _ in range(SHUFFLES)]
     return genres[int(times.argmax())], float(times.max()), float(np.quantile(shuffled, 0.975))
 
 

@@ -32,11 +32,11 @@ CHANGES = ("own", "other", "instead", "ndcg")
 MEASURED = ("own", "other", "gap", "instead", "beyond", "ndcg")
 
 
-def turn_ranks(model: Recommender, factors: np.ndarray, lent: np.ndarray) -> Edit:
+def turn_ranks(model: Recommender, factors: np.ndarray, lent_experts: np.ndarray) -> Edit:
     """Turn every rank by a factor of its own, float `[B, k]`; where `lent [B]` is an expert's number and not -1, that one has the
     place and the gate of the row's weakest first."""
-    rows = torch.from_numpy(np.flatnonzero(lent != NOBODY))
-    experts = torch.from_numpy(lent)[rows]
+    rows = torch.from_numpy(np.flatnonzero(lent_experts != NOBODY))
+    experts = torch.from_numpy(lent_experts)[rows]
     values = as_retrieving_model(model).select_experts(experts).detach()
 
     def edit(retrieved: Retrieved) -> Retrieved:
@@ -57,7 +57,7 @@ def expert_genres(context: EvaluationContext, survey: overview.Survey | None = N
     n_experts = len(context.traffic.load)
     own = as_retrieving_model(context.model).item_log_probabilities(torch.arange(n_experts))
     if own is None:
-        tops = (survey or overview.survey_experts(context)).of_people.tops
+        tops = (survey or overview.survey_experts(context)).of_people.top_genres
         tops = tops[tops["low"] > 1]
         named = np.full(n_experts, NO_GENRE)
         named[tops.index] = [genres.index(name) for name in tops["genre"]]
@@ -93,13 +93,13 @@ def measure_knobs(context: EvaluationContext, factors: tuple[float, ...] = FACTO
         for factor in factors
     }
 
-    lent = _lend_experts(rng, context.traffic.experts, named)
-    has_all = (context.traffic.experts == lent[:, None]).any(1)  # who has them all can be lent none
-    lent_genres = np.where(has_all, NO_GENRE, genres[lent])[None]
-    lent_other = _other_genres(rng, genres[named], genres[lent])
+    lent_experts = _lend_experts(rng, context.traffic.experts, named)
+    has_all = (context.traffic.experts == lent_experts[:, None]).any(1)  # who has them all can be lent none
+    lent_genres = np.where(has_all, NO_GENRE, genres[lent_experts])[None]
+    lent_other = _other_genres(rng, genres[named], genres[lent_experts])
     for factor in (1.0, max(factors)):
         knobs[f"lent, × {factor:g}"] = _mean_changes(
-            [_measure_changes(context, before, k - 1, factor, lent, lent_genres, lent_other)]
+            [_measure_changes(context, before, k - 1, factor, lent_experts, lent_genres, lent_other)]
         )
     return pd.concat(knobs, names=["knob", "user"])
 
@@ -114,11 +114,11 @@ def _other_genres(rng: np.random.Generator, genres: np.ndarray, own: np.ndarray)
 
 def _lend_experts(rng: np.random.Generator, experts: np.ndarray, named: np.ndarray) -> np.ndarray:
     """Draw one of the `named` experts for every user, where possible one that they do not retrieve: int64 [U]."""
-    lent = rng.choice(named, len(experts))
+    lent_experts = rng.choice(named, len(experts))
     for _ in range(TRIES):
-        has = (experts == lent[:, None]).any(1)
-        lent[has] = rng.choice(named, int(has.sum()))
-    return lent
+        has = (experts == lent_experts[:, None]).any(1)
+        lent_experts[has] = rng.choice(named, int(has.sum()))
+    return lent_experts
 
 
 def _measure_changes(
@@ -126,7 +126,7 @@ def _measure_changes(
     before: pd.DataFrame,
     rank: int,
     factor: float,
-    lent: np.ndarray,
+    lent_experts: np.ndarray,
     genres: np.ndarray,
     other: np.ndarray,
 ) -> dict[str, list[np.ndarray]]:
@@ -136,7 +136,7 @@ def _measure_changes(
     n_users, k = context.traffic.experts.shape
     factors = np.tile(np.where(np.arange(k) == rank, factor, 1.0), (n_users, 1))
     after = ablation.rank_edited(
-        context, np.arange(n_users), lambda users: turn_ranks(context.model, factors[users], lent[users])
+        context, np.arange(n_users), lambda users: turn_ranks(context.model, factors[users], lent_experts[users])
     )
     row = rank if len(genres) == k else 0
     turned = genres[row] != NO_GENRE

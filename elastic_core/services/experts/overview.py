@@ -93,7 +93,7 @@ class Survey:
         """Count how many experts get a label that is not weak, and how many do when people are shuffled among experts (mean)."""
         rng, experts = np.random.default_rng(0), self.traffic.experts
         shuffled = [replace(self.of_people, experts=experts[rng.permutation(len(experts))]) for _ in range(SHUFFLES)]
-        return self.of_people.labelled(), float(np.mean([each.labelled() for each in shuffled]))
+        return self.of_people.count_labelled(), float(np.mean([each.count_labelled() for each in shuffled]))
 
 
 @torch.inference_mode()
@@ -143,7 +143,7 @@ def expert_table(survey: Survey) -> pd.DataFrame:
     )
     for name, evidence in (("people", survey.of_people), ("reads", survey.of_reading)):
         if evidence is not None and survey.genres:
-            frame = frame.join(evidence.tops.add_prefix(f"{name}_"))
+            frame = frame.join(evidence.top_genres.add_prefix(f"{name}_"))
     return frame if survey.interest_counts is None else frame.join(match_interests(survey.interest_counts))
 
 

@@ -36,7 +36,7 @@ class Check(NamedTuple):
     flat_seconds: float
 
     @property
-    def wrong(self) -> int:
+    def n_wrong(self) -> int:
         return self.queries - self.agree - self.ties
 
     @property
@@ -48,7 +48,7 @@ class Check(NamedTuple):
             f"Together they took {self.product_seconds * 1e3:.1f} ms by halves and {self.flat_seconds * 1e3:.1f} ms one by one."
         )
 
-    def plus(self, other: "Check") -> "Check":
+    def add_check(self, other: "Check") -> "Check":
         return Check(*map(operator.add, self, other))
 
 
@@ -63,14 +63,14 @@ def check_search(keys: ProductKeys, k: int, queries: Tensor) -> Check:
         comparable = (functional.normalize(queries.unflatten(-1, (2, -1)), dim=-1) * twin.log_temperature.exp()).flatten(-2)
 
     @functools.lru_cache(maxsize=1)
-    def written(row: int) -> Tensor:  # the time that it takes counts only where one block does not hold them all
+    def write_keys(row: int) -> Tensor:  # the time that it takes counts only where one block does not hold them all
         block = rows[row : row + step]
         return torch.cat([block.repeat_interleave(n_subkeys, dim=0), columns.repeat(len(block), 1)], dim=-1)
 
     def by_all() -> BestKeys:
         blocks = []
         for row in range(0, n_subkeys, step):
-            every = comparable @ written(row).T
+            every = comparable @ write_keys(row).T
             experts = every.topk(min(k, every.shape[1]), dim=-1)
             blocks.append((experts.indices + row * n_subkeys, experts.values))
         indices, scores = (torch.cat(each, dim=-1) for each in zip(*blocks, strict=True))

@@ -23,7 +23,7 @@ def search_frames(lesson: Lesson) -> dict[str, Any]:
         "query": lesson.query.unflatten(0, (2, -1)).tolist(), "scores": lesson.halves.tolist(),
         "order": [pairs[name].unique().tolist() for name in NAMES],
         "pairs": pairs.assign(place=pairs["place"].fillna(0).astype(int)).to_dict("records"),
-        "winners": lesson.gathered[["expert", "row", "column", "score", "share"]].to_dict("records"),
+        "winners": lesson.winner_rows[["expert", "row", "column", "score", "share"]].to_dict("records"),
         "vectors": lesson.values[lesson.winners.indices].tolist() if len(lesson.values) else [], "counts": count_scores(lesson),
     }  # fmt: skip
 

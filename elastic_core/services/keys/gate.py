@@ -92,7 +92,7 @@ def compare_without_gate(model: Recommender, dataset: Dataset, user: int, keep_s
     history, rng = user_history(dataset, user), torch.Generator().manual_seed(0)
     gated_list = rank_items(model, dataset, history, keep_seen=keep_seen)
 
-    def change(weigh: Callable[[Tensor], Tensor]) -> ListChange:
+    def change_gates(weigh: Callable[[Tensor], Tensor]) -> ListChange:
         """When every retrieved expert has another weight."""
 
         def edit(retrieved: Retrieved) -> Retrieved:
@@ -101,8 +101,8 @@ def compare_without_gate(model: Recommender, dataset: Dataset, user: int, keep_s
 
         return compare_lists(gated_list, rank_items(model, dataset, history, edit=edit, keep_seen=keep_seen))
 
-    dealt_changes = [change(lambda gates: gates[:, torch.randperm(gates.shape[1], generator=rng)]) for _ in range(TRIES)]
-    return GateComparison(change(torch.ones_like), [each.counts["new"] for each in dealt_changes])
+    dealt_changes = [change_gates(lambda gates: gates[:, torch.randperm(gates.shape[1], generator=rng)]) for _ in range(TRIES)]
+    return GateComparison(change_gates(torch.ones_like), [each.counts["new"] for each in dealt_changes])
 
 
 # --- a world small enough to watch -----------------------------------------------------------------------------------

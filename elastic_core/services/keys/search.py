@@ -87,7 +87,7 @@ class Lesson:
         return table.assign(can_win=table["ranks_product"] <= self.k, place=table["expert"].map(places).astype("Int64"))
 
     @cached_property
-    def gathered(self) -> pd.DataFrame:
+    def winner_rows(self) -> pd.DataFrame:
         """Steps 6 and 7. One row per winner: where it stands, its score, its weight and its share of all weights."""
         table = pd.DataFrame({"place": range(1, self.k + 1), "expert": self.winners.indices.tolist()})
         table["row"], table["column"] = table["expert"] // self.n_subkeys, table["expert"] % self.n_subkeys

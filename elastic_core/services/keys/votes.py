@@ -41,13 +41,13 @@ class VoteTally(NamedTuple):
         return self.newest - self.ago
 
     @property
-    def offered(self) -> list[str]:
+    def event_options(self) -> list[str]:
         """The events that one may look at, newest first, as they are chosen."""
         return [f"{row.event}. {row.title}" for row in self.events.head(LATEST).itertuples()]
 
-    def at(self, chosen: str) -> "VoteTally":
-        """Looking at another one of `offered`."""
-        return self._replace(ago=self.offered.index(chosen))
+    def select_event(self, chosen: str) -> "VoteTally":
+        """Looking at another one of `event_options`."""
+        return self._replace(ago=self.event_options.index(chosen))
 
 
 def tally_votes(model: Recommender, dataset: Dataset, user: int) -> VoteTally:

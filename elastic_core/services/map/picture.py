@@ -28,7 +28,7 @@ class Map(NamedTuple):
     placed: np.ndarray
 
     @property
-    def laid(self) -> np.ndarray:
+    def laid_out_experts(self) -> np.ndarray:
         return self.experts[~self.placed]
 
 

@@ -111,11 +111,11 @@ def measure_region(values: np.ndarray, labels: np.ndarray, nothing: tuple[str, .
     labels, count, rng = labels[sampled], judged_neighbours(len(sampled)), np.random.default_rng(0)
     near = nearest_points(values[sampled], count, angles=True)
 
-    def alike(labels_at: np.ndarray) -> float:
+    def measure_likeness(labels_at: np.ndarray) -> float:
         if labels_at.dtype.kind in "OUS":
             named = ~np.isin(labels_at, nothing)
             return float((labels_at[near[named]] == labels_at[named, None]).mean()) if named.any() else 0.0
         means = labels_at[near].mean(1)
         return float(np.corrcoef(labels_at, means)[0, 1]) if labels_at.std() > 0 and means.std() > 0 else 0.0
 
-    return Region(alike(labels), *limits_of([alike(rng.permutation(labels)) for _ in range(DRAWS)]), count)
+    return Region(measure_likeness(labels), *limits_of([measure_likeness(rng.permutation(labels)) for _ in range(DRAWS)]), count)

@@ -34,20 +34,20 @@ class EditedHistory(NamedTuple):
     numbers: np.ndarray = np.empty(0, dtype=np.int64)
     name: str = ""
 
-    def without(self, first: int, n_events: int, catalog: Catalog) -> "EditedHistory":
+    def remove_events(self, first: int, n_events: int, catalog: Catalog) -> "EditedHistory":
         """The same without so many events from index `first` on."""
         indices = np.arange(len(self.history.items))
-        remaining = self.history.only(indices[(indices < first) | (indices >= first + n_events)])
+        remaining = self.history.select_events(indices[(indices < first) | (indices >= first + n_events)])
         more = f" and {n_events - 1} more" if n_events > 1 else ""
         return EditedHistory(remaining, self.scales, name=f"without {catalog.title(int(self.history.items[first]))}{more}")
 
-    def adding(self, items: Sequence[int], catalog: Catalog) -> "EditedHistory":
+    def add_items(self, items: Sequence[int], catalog: Catalog) -> "EditedHistory":
         """The same with these items at its end."""
         longer = History(np.concatenate([self.history.items, items]), self.history.truth, basket=self.history.basket)
         more = f" and {len(items) - 1} more" if len(items) > 1 else ""
         return EditedHistory(longer, self.scales, name=f"with {catalog.title(int(items[0]))}{more} added")
 
-    def scaling(self, expert: int, factor: float) -> "EditedHistory":
+    def scale_expert(self, expert: int, factor: float) -> "EditedHistory":
         """The same with one expert that counts more or less."""
         name = f"expert {expert} × {factor:g}" if factor else f"without expert {expert}"
         return EditedHistory(self.history, {**self.scales, expert: factor}, name=name)
@@ -57,13 +57,13 @@ def edit_user(dataset: Dataset, user: int, edits: Sequence[Edit], n_events: int 
     """A person's history after edits. `n_events`: how much of it is read (`recommend.user_history`); added items stay."""
     history = user_history(dataset, user, n_events)
     edited_user = edit_items(dataset, user, edits, n_events)
-    return EditedHistory(history.edited(edited_user) if edits else history, edited_user.scales, edited_user.numbers)
+    return EditedHistory(history.apply_edits(edited_user) if edits else history, edited_user.scales, edited_user.numbers)
 
 
 def edit_items(dataset: Dataset, user: int, edits: Sequence[Edit], n_events: int | None = None) -> EditedPerson:
     """Which events of a person are left after edits, and which were added."""
     edited_user = apply_edits(dataset.histories.user_items(user)[: dataset.readable_lengths()[user]], edits)
-    return edited_user if n_events is None else edited_user.until(n_events)
+    return edited_user if n_events is None else edited_user.limit_events(n_events)
 
 
 @torch.inference_mode()
@@ -88,7 +88,7 @@ def event_rows(dataset: Dataset, edited_user: EditedPerson, last: int = 12, most
     shown that way. Of somebody of whose own events none is left only the added ones."""
     numbers = np.arange(1, len(edited_user.events) + 1)
     is_left = np.isin(numbers, edited_user.numbers)
-    if not len(edited_user.own):
+    if not len(edited_user.own_indices):
         numbers, is_left = numbers[is_left], is_left[is_left]
     state = np.select([~is_left, numbers > edited_user.n_own], [REMOVED_EVENT, ADDED_EVENT], KEPT_EVENT)
     edited = np.flatnonzero(state[-most:] != KEPT_EVENT)

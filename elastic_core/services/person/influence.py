@@ -42,7 +42,7 @@ class Influence(NamedTuple):
     agreement: Agreement | None
 
     @property
-    def nothing(self) -> bool:
+    def is_zero(self) -> bool:
         """No removal changed anything (popularity)."""
         return bool(self.table["change"].abs().max() < 1e-6)
 
@@ -87,7 +87,7 @@ def measure_influence(
     if count < 2:
         raise InputError("an event can be taken away only where another one stays: at least two are needed")
     removed = np.arange(max(count - LAST, 0), count)
-    shorter = [history, *map(history.without, removed.tolist())]
+    shorter = [history, *map(history.remove_event, removed.tolist())]
     scores = torch.from_numpy(score_edited(model, [EditedHistory(each, scales) for each in shorter])).double()
     first, *ranks = (int(rank_scores(row, history, keep_seen)[1][target]) for row in scores.numpy())
     candidates = candidate_mask(scores.shape[1], history, keep_seen)

@@ -114,7 +114,7 @@ def _chances_without(
     read = [index for index in indices if index is not None and index >= unread] if prediction.n_events > 1 else []
     edited = [EditedHistory(history, scales)]
     edited += [EditedHistory(history, {**scales, expert: 0.0}) for expert in active]
-    edited += [EditedHistory(history.without(index), scales) for index in read]
+    edited += [EditedHistory(history.remove_event(index), scales) for index in read]
     scores = torch.from_numpy(score_edited(model, edited)).double()
     scores[:, torch.from_numpy(prediction.recommendation.ranks == 0)] = -torch.inf
     logs = scores.log_softmax(1)[:, items]

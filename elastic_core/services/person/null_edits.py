@@ -94,7 +94,7 @@ def _draw_removals(model: Recommender, dataset: Dataset, before: EditedHistory, 
         return []
     other_histories = [at for at in range(max(count - model.length, 0), count - width + 1) if at != removed_places[0]]
     indices = sorted(np.random.default_rng(0).permutation(other_histories)[:MOST].astype(int))
-    return [before.without(at, width, dataset.catalog) for at in [int(removed_places[0]), *indices]]
+    return [before.remove_events(at, width, dataset.catalog) for at in [int(removed_places[0]), *indices]]
 
 
 def _draw_additions(dataset: Dataset, before: EditedHistory, items: Sequence[int]) -> list[EditedHistory]:
@@ -102,7 +102,7 @@ def _draw_additions(dataset: Dataset, before: EditedHistory, items: Sequence[int
     unseen = np.setdiff1d(np.arange(1, dataset.catalog.n_items + 1), [*before.history.items, *items])
     items_drawn = np.random.default_rng(0).permutation(unseen)[: MOST * len(items)]
     other_histories = items_drawn[: len(items_drawn) // len(items) * len(items)].reshape(-1, len(items))
-    return [before.adding(each, dataset.catalog) for each in [items, *other_histories.tolist()]]
+    return [before.add_items(each, dataset.catalog) for each in [items, *other_histories.tolist()]]
 
 
 def _draw_scalings(model: Recommender, before: EditedHistory, expert: int, factor: float) -> list[EditedHistory]:
@@ -112,7 +112,7 @@ def _draw_scalings(model: Recommender, before: EditedHistory, expert: int, facto
     if factor == 1 or expert not in retrieved:
         return []
     other_histories = [other for other in retrieved if other not in silenced | {expert}]
-    return [before.scaling(each, factor) for each in [expert, *other_histories]]
+    return [before.scale_expert(each, factor) for each in [expert, *other_histories]]
 
 
 def compare_edits(

@@ -48,19 +48,19 @@ class History:
         """What a model of this length reads of it."""
         return history_batch(self.items, length, self.times)
 
-    def only(self, indices: Sequence[int] | np.ndarray) -> "History":
+    def select_events(self, indices: Sequence[int] | np.ndarray) -> "History":
         """The same person as if only these events, counted from 0, had happened."""
         return replace(self, items=self.items[indices], times=None if self.times is None else self.times[indices])
 
-    def without(self, index: int) -> "History":
+    def remove_event(self, index: int) -> "History":
         """The same person without one event."""
-        return self.only(np.delete(np.arange(len(self.items)), index))
+        return self.select_events(np.delete(np.arange(len(self.items)), index))
 
-    def edited(self, edited_user: EditedPerson) -> "History":
+    def apply_edits(self, edited_user: EditedPerson) -> "History":
         """The same person after edits. Nobody knows what comes next where none of their own events is left."""
-        if not len(edited_user.own):
+        if not len(edited_user.own_indices):
             return History(edited_user.items)
-        times = None if self.times is None or edited_user.n_added else self.times[edited_user.own]
+        times = None if self.times is None or edited_user.n_added else self.times[edited_user.own_indices]
         return replace(self, items=edited_user.items, times=times)
 
 

@@ -152,7 +152,7 @@ class Fit(NamedTuple):
     end: int
     points: int
 
-    def at(self, length: float) -> float:
+    def predict(self, length: float) -> float:
         return float(self.factor * length**self.exponent)
 
 

@@ -63,25 +63,25 @@ class Classes:
     def count_visitor(self, code: str, visitor: str) -> int:
         """Somebody is here; how many are."""
 
-        def come(shared: sqlite3.Connection) -> int:
+        def add_visitor(shared: sqlite3.Connection) -> int:
             count = _fetch_count(shared, "SELECT count(*) FROM visitor WHERE code = ?", code)
             if count < VISITORS and not _is_here(shared, code, visitor):
                 shared.execute("INSERT INTO visitor VALUES (?, ?)", (code, _hash_visitor(visitor)))
                 count += 1
             return count
 
-        return self._ask(code, come)
+        return self._ask(code, add_visitor)
 
     def place_bet(self, code: str, visitor: str, stop: int, option: int) -> None:
         """A visitor's bet on a stop's question; the last one counts, and none once the answer is out."""
 
-        def bet(shared: sqlite3.Connection) -> None:
+        def write_bet(shared: sqlite3.Connection) -> None:
             if _is_here(shared, code, visitor) and not _is_out(shared, code, stop):
-                same = "SELECT count(*) FROM bet WHERE code = ? AND stop = ? AND who = ? AND option = ?"
-                if not _fetch_count(shared, same, code, stop, _hash_visitor(visitor), option):  # every rerun says it again
+                same_bet = "SELECT count(*) FROM bet WHERE code = ? AND stop = ? AND who = ? AND option = ?"
+                if not _fetch_count(shared, same_bet, code, stop, _hash_visitor(visitor), option):  # every rerun says it again
                     shared.execute("INSERT OR REPLACE INTO bet VALUES (?, ?, ?, ?)", (code, stop, _hash_visitor(visitor), option))
 
-        self._ask(code, bet)
+        self._ask(code, write_bet)
 
     def count_bets(self, code: str, stop: int, options: int) -> list[int]:
         """How many bet on each option, `[options]`."""

@@ -135,7 +135,8 @@ def unused_by_chance(context: TourContext) -> Answer:
     verdict = "more than chance gives" if n_unused > (low == 0).sum() else "no more than chance gives"
     text = (
         f"If experts were chosen at random, {unused_share * len(load):.0f} of the {len(load):,} would have no users (mean of 50 "
-        f"tries). In this run {n_unused:,} have none, which is {verdict}. {context.traffic.used:.0%} of the memory is in use."
+        f"tries). In this run {n_unused:,} have none, which is {verdict}. "
+        f"{context.traffic.used_share:.0%} of the memory is in use."
     )
     return Answer(0 if unused_share < 0.05 else 1 if unused_share < 0.3 else 2, text)
 
