@@ -78,7 +78,7 @@ Edit = Remove | Add | Silence | Scale
 Edits = tuple[Edit, ...]
 
 
-class EditedPerson(NamedTuple):
+class EditedUser(NamedTuple):
     """What a list of edits makes of a person's events.
 
     `events`: dense ids of the person's own events, then of every added item; event n is `events[n - 1]`. `numbers`: those of the
@@ -114,13 +114,13 @@ class EditedPerson(NamedTuple):
         """The silenced experts, in the order in which they were."""
         return [expert for expert, factor in self.scales.items() if factor == 0]
 
-    def limit_events(self, n_events: int) -> "EditedPerson":
+    def limit_events(self, n_events: int) -> "EditedUser":
         """The same before the person's own event `n_events` + 1."""
         in_reach = (self.numbers <= n_events) | (self.numbers > self.n_own)
         return self._replace(numbers=self.numbers[in_reach])
 
 
-def apply_edits(items: np.ndarray, edits: Sequence[Edit]) -> EditedPerson:
+def apply_edits(items: np.ndarray, edits: Sequence[Edit]) -> EditedUser:
     """The edited history and expert scales of somebody whose events are `items`."""
     events, remains = np.asarray(items, dtype=np.int64), np.ones(len(items), dtype=bool)
     scales: dict[int, float] = {}
@@ -137,7 +137,7 @@ def apply_edits(items: np.ndarray, edits: Sequence[Edit]) -> EditedPerson:
             factor = edit.factor if isinstance(edit, Scale) else 0.0
             if factor != 1:
                 scales[edit.expert] = factor
-    return EditedPerson(events, np.flatnonzero(remains) + 1, len(items), scales)
+    return EditedUser(events, np.flatnonzero(remains) + 1, len(items), scales)
 
 
 # --- as text --------------------------------------------------------------------------------------------------------------

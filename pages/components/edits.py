@@ -11,7 +11,7 @@ import streamlit as st
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.services import edits as edit_lists
-from elastic_core.services.edits import Edit, EditedPerson, Edits
+from elastic_core.services.edits import Edit, EditedUser, Edits
 from elastic_core.services.person.edited_history import edit_items
 from elastic_core.services.person.inspect import memory_size
 from pages.components import page_context
@@ -64,7 +64,7 @@ def append_edits(*edit: Edit) -> None:
     set_edits((*current_edits(page_context.require_context()), *edit))
 
 
-def apply_user_edits(context: Context, edit_list: Edits, n_events: int | None = None) -> EditedPerson:
+def apply_user_edits(context: Context, edit_list: Edits, n_events: int | None = None) -> EditedUser:
     """Which of the person's events are left and which were added."""
     return edit_items(context.dataset, context.user, edit_list, n_events)
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.edits import Add, EditedPerson, Edits, Remove
+from elastic_core.services.edits import Add, EditedUser, Edits, Remove
 from elastic_core.services.journey.typed_items import parse_items
 from elastic_core.services.person import inspect
 from elastic_core.text import parse_number
@@ -46,11 +46,11 @@ def set_moment(number: int) -> None:
     st.session_state[MOMENT] = number
 
 
-def show_edit_bar(context: Context, edit_list: Edits, edited_person: EditedPerson) -> None:
+def show_edit_bar(context: Context, edit_list: Edits, edited_user: EditedUser) -> None:
     """One row: the quickest act first."""
-    edits_locked, n_left = page_context.is_locked(edits.PARAMETER), len(edited_person.numbers)
+    edits_locked, n_left = page_context.is_locked(edits.PARAMETER), len(edited_user.numbers)
     with page_elements.place_in_row("bottom"):
-        last_event = int(edited_person.numbers[-1]) if n_left else 0
+        last_event = int(edited_user.numbers[-1]) if n_left else 0
         place_button(
             f"Remove the last {context.item_words.singular}", "jrn_last", edits.append_edits, Remove(last_event, last_event),
             icon="backspace", disabled=edits_locked or n_left < 2,
@@ -58,9 +58,9 @@ def show_edit_bar(context: Context, edit_list: Edits, edited_person: EditedPerso
         with st.popover(f"Add {context.item_words.with_article}", icon=":material/add:", disabled=edits_locked, key="jrn_adding"):
             _offer_items(context)
         with st.popover("Remove", icon=":material/delete:", disabled=edits_locked or n_left < 2, key="jrn_removing"):
-            _offer_removal(context, edited_person)
+            _offer_removal(context, edited_user)
         with st.popover("Your own list", icon=":material/edit_note:", disabled=edits_locked, key="jrn_typing"):
-            _offer_typed_list(context, edited_person)
+            _offer_typed_list(context, edited_user)
         edits.undo_buttons(edit_list, "jrn")
 
 
@@ -79,15 +79,15 @@ def _offer_items(context: Context) -> None:
     place_button("Add it", "jrn_add_do", edits.append_edits, Add((item,)), type="primary")
 
 
-def _offer_removal(context: Context, edited_person: EditedPerson) -> None:
-    numbers, catalog = edited_person.numbers.tolist(), context.dataset.catalog
+def _offer_removal(context: Context, edited_user: EditedUser) -> None:
+    numbers, catalog = edited_user.numbers.tolist(), context.dataset.catalog
     if len(numbers) < 2:
         return
     newest = numbers[::-1]
     if st.session_state.get(EVENT) not in newest:
         st.session_state[EVENT] = newest[0]
     label = f"{context.item_words.singular.capitalize()} (the latest first)"
-    names = {number: f"{number}. {catalog.title(int(edited_person.events[number - 1]))}" for number in newest}
+    names = {number: f"{number}. {catalog.title(int(edited_user.events[number - 1]))}" for number in newest}
     chosen = int(st.selectbox(label, newest, key=EVENT, format_func=names.__getitem__))
     place_button("Remove it", "jrn_remove_one", edits.append_edits, Remove(chosen, chosen), icon="delete")
     first, last = st.select_slider(
@@ -96,7 +96,7 @@ def _offer_removal(context: Context, edited_person: EditedPerson) -> None:
     place_button("Remove the stretch", "jrn_remove_many", edits.append_edits, Remove(first, last), icon="delete")
 
 
-def _offer_typed_list(context: Context, edited_person: EditedPerson) -> None:
+def _offer_typed_list(context: Context, edited_user: EditedUser) -> None:
     samples = context.dataset.catalog.titles_of(context.dataset.all_counts().argsort()[::-1][:3])
     with st.form("jrn_typed", border=False):
         label = f"Your list: one {context.item_words.singular} a line, the oldest first"
@@ -119,7 +119,7 @@ def _offer_typed_list(context: Context, edited_person: EditedPerson) -> None:
         label = f"Read the {count} understood {context.item_words.singular if count == 1 else context.item_words.plural}"
         edits_to_add = (
             Add(typed_items.items),
-            Remove(1, len(edited_person.events)),
+            Remove(1, len(edited_user.events)),
         )  # in this order, so that something is left all the time
         place_button(label, "jrn_list_do", edits.append_edits, *edits_to_add, disabled=not count)
 
@@ -130,8 +130,8 @@ def _read_list() -> None:
     with suppress(InputError):
         typed_items = parse_items(context.dataset, str(st.session_state[LIST]))
         if typed_items.items and not typed_items.problems:
-            edited_person = edits.apply_user_edits(context, edits.current_edits(context), st.session_state.get(MOMENT))
-            edits.append_edits(Add(typed_items.items), Remove(1, len(edited_person.events)))
+            edited_user = edits.apply_user_edits(context, edits.current_edits(context), st.session_state.get(MOMENT))
+            edits.append_edits(Add(typed_items.items), Remove(1, len(edited_user.events)))
 
 
 def format_error(error: InputError) -> str:

@@ -81,18 +81,18 @@ with edit_column:
 with list_column:
     list_place = st.container()
     keep_seen = user_cards.choose_keep_seen(context, "jrn_ranked")
-edited_person = edits.apply_user_edits(context, edit_list, moment)
+edited_user = edits.apply_user_edits(context, edit_list, moment)
 with history_place:
-    views.show_history(context, edited_person, bool(edit_list))
-    controls.show_edit_bar(context, edit_list, edited_person)
-if len(edited_person.items):
+    views.show_history(context, edited_user, bool(edit_list))
+    controls.show_edit_bar(context, edit_list, edited_user)
+if len(edited_user.items):
     show_reasons(show_prediction())
 else:
     list_place.info(TEXT("EMPTY"))
 page_elements.show_footer(
     "elastic recommend",
     context.run.name,
-    *views.command_words(context, edit_list, edited_person, n_events is None),
+    *views.command_words(context, edit_list, edited_user, n_events is None),
     *(["--seen"] if keep_seen else []),
     events=moment,
     edits=format_edits(edit_list),

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from elastic_core.core.contract import Retrieved
-from elastic_core.services.edits import EditedPerson, Edits, Scale, Silence, format_edits
+from elastic_core.services.edits import EditedUser, Edits, Scale, Silence, format_edits
 from elastic_core.services.person import inspect
 from elastic_core.services.person.edited_history import ADDED_EVENT, REMOVED_EVENT, event_rows
 from elastic_core.services.person.inspect import ItemWords
@@ -21,9 +21,9 @@ GRID = "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,18rem
 MARKS = {ADDED_EVENT: ("+ ", "added here"), REMOVED_EVENT: ("− ", "removed")}
 
 
-def show_history(context: Context, edited_person: EditedPerson, changed: bool) -> None:
+def show_history(context: Context, edited_user: EditedUser, changed: bool) -> None:
     """The latest events; added and removed ones are marked in words and sign."""
-    table, count, length = event_rows(context.dataset, edited_person), len(edited_person.items), context.model.length
+    table, count, length = event_rows(context.dataset, edited_user), len(edited_user.items), context.model.length
     cards, signs = [], set()
     for row in table.to_dict("records"):
         (name, year), state = inspect.split_year(row["title"]), row["state"]
@@ -31,7 +31,7 @@ def show_history(context: Context, edited_person: EditedPerson, changed: bool) -
         signs |= {sign + state} if sign else set()
         cards.append(ItemCard(sign + name, year, row["genres"], note=note, faded=state == REMOVED_EVENT))
     n_shown = sum(not cell.faded for cell in cards)
-    own_count_text = f" ({edited_person.n_own} before your edits)" if changed and count != edited_person.n_own else ""
+    own_count_text = f" ({edited_user.n_own} before your edits)" if changed and count != edited_user.n_own else ""
     parts = [f"The last {n_shown} of {count}{own_count_text}." if n_shown < count or own_count_text else "Oldest first."]
     parts += [f"The model reads the last {length}."] if length < count and context.model.trained else []
     parts += [f"{', '.join(sorted(signs))}."] if signs else []
@@ -40,14 +40,14 @@ def show_history(context: Context, edited_person: EditedPerson, changed: bool) -
     )
 
 
-def command_words(context: Context, edit_list: Edits, edited_person: EditedPerson, whole_history: bool) -> list[str]:
+def command_words(context: Context, edit_list: Edits, edited_user: EditedUser, whole_history: bool) -> list[str]:
     """Whose list a command prints: that of the person with a `whole_history`, or else that after the items read."""
     if whole_history:
         edits_shown = edit_list
         words = [f"--user={context.dataset.histories.user_ids[context.user]}"]
     else:
         edits_shown = tuple(edit for edit in edit_list if isinstance(edit, Silence | Scale))
-        words = [f"--history={raw_ids(context.dataset.catalog, edited_person.items)}"]
+        words = [f"--history={raw_ids(context.dataset.catalog, edited_user.items)}"]
     return [*words, *([f"--edits={format_edits(edits_shown)}"] if edits_shown else [])]
 
 

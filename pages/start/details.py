@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from elastic_core.errors import InputError
-from elastic_core.services.edits import EditedPerson, Remove, Silence
+from elastic_core.services.edits import EditedUser, Remove, Silence
 from elastic_core.services.person import influence, inspect
 from elastic_core.services.person.influence import Influence
 from elastic_core.services.person.model_trace import ModelTrace
@@ -51,7 +51,7 @@ def item_influence(
     return influence.measure_influence(open_run.model, open_run.dataset, History(items, target), _prediction.scales, keep_seen)
 
 
-def current_details(context: Context, edited_person: EditedPerson, items: list[int]) -> Details | None:
+def current_details(context: Context, edited_user: EditedUser, items: list[int]) -> Details | None:
     """What the address opens; None where it opens nothing that is there. `items`: the suggestions."""
     owner, match = (context.dataset.hash, context.user), FORM.fullmatch(st.query_params.get(PARAMETER, ""))
     is_same_user = st.session_state.get(OWNER, owner) == owner
@@ -61,7 +61,7 @@ def current_details(context: Context, edited_person: EditedPerson, items: list[i
         return None
     details = Details(match[1], int(match[2]))
     numbers_in_view = {
-        EVENT: edited_person.numbers.tolist(), EXPERT: range(inspect.memory_size(context.model)), ITEM: items,
+        EVENT: edited_user.numbers.tolist(), EXPERT: range(inspect.memory_size(context.model)), ITEM: items,
     }[details.kind]  # fmt: skip
     return details if details.number in numbers_in_view else None
 
@@ -85,13 +85,11 @@ def close_details() -> None:
     write_in_address(PARAMETER, None)
 
 
-def show_details(
-    context: Context, details: Details, edited_person: EditedPerson, prediction: Prediction, trace: ModelTrace
-) -> None:
+def show_details(context: Context, details: Details, edited_user: EditedUser, prediction: Prediction, trace: ModelTrace) -> None:
     """The panel below the picture."""
     with st.container(border=True, key="start_details"):
         show_kind = {EVENT: _show_event, EXPERT: _show_expert, ITEM: _show_item}[details.kind]
-        show_kind(context, details.number, edited_person, prediction, trace)
+        show_kind(context, details.number, edited_user, prediction, trace)
 
 
 def _show_head(title: str, page: str, edit: Remove | Silence | None, can_edit: bool) -> None:
@@ -114,7 +112,7 @@ def _prepare_page(page: str) -> None:
         st.session_state[JOURNEY_PART], st.session_state[JOURNEY_TARGET] = MATTERS, TOP
 
 
-def _show_expert(context: Context, expert: int, edited_person: EditedPerson, prediction: Prediction, trace: ModelTrace) -> None:
+def _show_expert(context: Context, expert: int, edited_user: EditedUser, prediction: Prediction, trace: ModelTrace) -> None:
     name, retrieved = cache.expert_name(context.open_run, expert), expert in prediction.active_experts
     title = f"Expert {expert}" + (f" · {page_context.escape_markdown(name)}" if name else "")
     _show_head(title, "experts", Silence(expert) if retrieved else None, len(prediction.active_experts) > 1)
@@ -144,8 +142,8 @@ def _show_expert(context: Context, expert: int, edited_person: EditedPerson, pre
             _show_changes(context, prediction, trace.without_expert[:, trace.experts.index(expert)], TEXT("UNCHANGED_EXPERT"))
 
 
-def _show_event(context: Context, number: int, edited_person: EditedPerson, prediction: Prediction, trace: ModelTrace) -> None:
-    index = edited_person.numbers.tolist().index(number)
+def _show_event(context: Context, number: int, edited_user: EditedUser, prediction: Prediction, trace: ModelTrace) -> None:
+    index = edited_user.numbers.tolist().index(number)
     item = int(prediction.history.items[index])
     _show_head(_item_name(context, item), "journey", Remove(number, number), prediction.n_events > 1)
     holders, effect = st.columns(2)
@@ -168,7 +166,7 @@ def _show_event(context: Context, number: int, edited_person: EditedPerson, pred
             st.markdown(TEXT("NOT_SHOWN"))
 
 
-def _show_item(context: Context, item: int, edited_person: EditedPerson, prediction: Prediction, trace: ModelTrace) -> None:
+def _show_item(context: Context, item: int, edited_user: EditedUser, prediction: Prediction, trace: ModelTrace) -> None:
     row = prediction.recommendation.table["item"].tolist().index(item)
     _show_head(f"{row + 1}. {_item_name(context, item)}", "journey", None, False)
     events, experts = st.columns(2)

@@ -113,7 +113,7 @@ def read_own_items() -> None:
 
 def edit_buttons() -> None:
     """Two causal acts, and the way back."""
-    last_event, edits_locked = int(edited_person.numbers[-1]), page_context.is_locked(edits.PARAMETER)
+    last_event, edits_locked = int(edited_user.numbers[-1]), page_context.is_locked(edits.PARAMETER)
     with page_elements.place_in_row("bottom", gap="small"):
         place_button(
             f"Remove the last {item_words.singular}", "start_remove", edits.append_edits, Remove(last_event, last_event),
@@ -138,15 +138,15 @@ def show_verdict() -> None:
     if not edit_list:
         return
     phrases = []
-    if edited_person.removed_numbers:
+    if edited_user.removed_numbers:
         phrases.append(f"without {_removed_name()}")
-    if edited_person.silenced_experts:
-        phrases.append(f"without expert {' and '.join(map(str, edited_person.silenced_experts))}")
-    if edited_person.n_added:
+    if edited_user.silenced_experts:
+        phrases.append(f"without expert {' and '.join(map(str, edited_user.silenced_experts))}")
+    if edited_user.n_added:
         phrases.append(
-            f"with {edited_person.n_added} {item_words.singular if edited_person.n_added == 1 else item_words.plural} added"
+            f"with {edited_user.n_added} {item_words.singular if edited_user.n_added == 1 else item_words.plural} added"
         )
-    phrases += [f"with expert {expert} × {factor:g}" for expert, factor in edited_person.scales.items() if factor]
+    phrases += [f"with expert {expert} × {factor:g}" for expert, factor in edited_user.scales.items() if factor]
     if not phrases:
         return
     truth_text = "Nobody knows what comes next after another history."
@@ -154,7 +154,7 @@ def show_verdict() -> None:
         truth_title = _title_of_item(prediction.recommendation.truth)
         truth_text = f"★ {truth_title}, which they really {item_words.verb} next, {change.truth_moved}."
     other_experts_text = (
-        prediction.others_retrieved(initial_prediction) if edited_person.removed_numbers or edited_person.n_added else ""
+        prediction.others_retrieved(initial_prediction) if edited_user.removed_numbers or edited_user.n_added else ""
     )
     text = " and ".join(phrases)
     with st.container(key="start_said"):
@@ -167,11 +167,11 @@ def show_verdict() -> None:
 
 def _removed_name() -> str:
     """`the last 2 films`, `Alien`, `3 films`."""
-    removed_numbers = edited_person.removed_numbers
+    removed_numbers = edited_user.removed_numbers
     count = f"{len(removed_numbers)} {item_words.plural}"
-    if removed_numbers[0] > edited_person.numbers[-1]:
+    if removed_numbers[0] > edited_user.numbers[-1]:
         return f"the last {item_words.singular if len(removed_numbers) == 1 else count}"
-    return count if len(removed_numbers) > 1 else _title_of_item(edited_person.events[removed_numbers[0] - 1])
+    return count if len(removed_numbers) > 1 else _title_of_item(edited_user.events[removed_numbers[0] - 1])
 
 
 def _title_of_item(item: int) -> str:
@@ -180,8 +180,8 @@ def _title_of_item(item: int) -> str:
 
 def show_picture() -> None:
     """The strip, and what its list is chosen from."""
-    rows = event_rows(context.dataset, edited_person, MOST_SHOWN, MOST_SHOWN)
-    open_details = details.current_details(context, edited_person, prediction.recommendation.table["item"].tolist())
+    rows = event_rows(context.dataset, edited_user, MOST_SHOWN, MOST_SHOWN)
+    open_details = details.current_details(context, edited_user, prediction.recommendation.table["item"].tolist())
     traffic = cache.route_everybody(context.open_run) if prediction.retrieved is not None else None
     names = user_cards.name_user_experts(context, prediction) if prediction.retrieved is not None else {}
     trace = strip.show_strip(
@@ -189,7 +189,7 @@ def show_picture() -> None:
         open_details=str(open_details or ""), on_act=act_on_picture,
     )  # fmt: skip
     if open_details is not None:
-        details.show_details(context, open_details, edited_person, prediction, trace)
+        details.show_details(context, open_details, edited_user, prediction, trace)
     gold_text = (
         "what the next basket held"
         if context.dataset.in_baskets
@@ -252,7 +252,7 @@ with heading:
     edit_list = edits.current_edits(context)
 with controls:
     keep_seen = user_cards.choose_keep_seen(context, "start_ranked")
-edited_person = edits.apply_user_edits(context, edit_list)
+edited_user = edits.apply_user_edits(context, edit_list)
 initial_prediction, prediction = (
     cache.user_prediction(context.open_run, context.user, edits_made, keep_seen) for edits_made in ((), edit_list)
 )

@@ -9,7 +9,7 @@ import torch
 
 from elastic_core.data import Catalog, Dataset
 from elastic_core.models import Recommender, as_retrieving_model
-from elastic_core.services.edits import Edit, EditedPerson, apply_edits
+from elastic_core.services.edits import Edit, EditedUser, apply_edits
 from elastic_core.services.person.names import item_table
 from elastic_core.services.person.recommend import (
     UNSCALED,
@@ -60,7 +60,7 @@ def edit_user(dataset: Dataset, user: int, edits: Sequence[Edit], n_events: int 
     return EditedHistory(history.apply_edits(edited_user) if edits else history, edited_user.scales, edited_user.numbers)
 
 
-def edit_items(dataset: Dataset, user: int, edits: Sequence[Edit], n_events: int | None = None) -> EditedPerson:
+def edit_items(dataset: Dataset, user: int, edits: Sequence[Edit], n_events: int | None = None) -> EditedUser:
     """Which events of a person are left after edits, and which were added."""
     edited_user = apply_edits(dataset.histories.user_items(user)[: dataset.readable_lengths()[user]], edits)
     return edited_user if n_events is None else edited_user.limit_events(n_events)
@@ -82,7 +82,7 @@ def score_edited(model: Recommender, edited: Sequence[EditedHistory]) -> np.ndar
     return scores
 
 
-def event_rows(dataset: Dataset, edited_user: EditedPerson, last: int = 12, most: int = 36) -> pd.DataFrame:
+def event_rows(dataset: Dataset, edited_user: EditedUser, last: int = 12, most: int = 36) -> pd.DataFrame:
     """The latest events, with those that were removed from among them: item, title, genres, number (as edits count events),
     index (in the edited history; -1: removed), state. More than `last` rows, up to `most`, where an edit farther back can be
     shown that way. Of somebody of whose own events none is left only the added ones."""

@@ -15,7 +15,7 @@ from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender, SeenItems, as_retrieving_model
 from elastic_core.results.systems import join_names
-from elastic_core.services.edits import EditedPerson
+from elastic_core.services.edits import EditedUser
 from elastic_core.services.person.names import item_table, split_year
 
 BATCH = 256  # people that are read together
@@ -56,7 +56,7 @@ class History:
         """The same person without one event."""
         return self.select_events(np.delete(np.arange(len(self.items)), index))
 
-    def apply_edits(self, edited_user: EditedPerson) -> "History":
+    def apply_edits(self, edited_user: EditedUser) -> "History":
         """The same person after edits. Nobody knows what comes next where none of their own events is left."""
         if not len(edited_user.own_indices):
             return History(edited_user.items)
