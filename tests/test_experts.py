@@ -191,7 +191,7 @@ def test_a_swap_equals_a_loop_over_people_and_leaves_out_who_has_the_other_alrea
 def test_all_effects_at_once_equal_one_by_one(world: World) -> None:
     found = world[2]
     heard: list[float] = []
-    table = ablation.remove_each(of(world), tell=heard.append).set_index("expert")
+    table = ablation.remove_each(of(world), report_progress=heard.append).set_index("expert")
     assert heard == sorted(heard) and set(table.index) == set(np.flatnonzero(found.traffic.load))
     below, above, expected = ablation.count_clear_effects(table)
     assert (below, above) == ((table["high"] < 0).sum(), (table["low"] > 0).sum()) and expected == pytest.approx(len(table) / 20)

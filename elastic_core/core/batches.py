@@ -90,9 +90,9 @@ class Batch:
 def left_pad(histories: Histories, users: np.ndarray, ends: np.ndarray, length: int, values: np.ndarray | None = None) -> Tensor:
     """The last `length` events before `ends [B]` (positions in the flat array) of each user: int64 `[B, length]`."""
     source = histories.items if values is None else values
-    where = ends[:, None] + np.arange(-length, 0)
-    inside = where >= histories.offsets[users][:, None]
-    return torch.from_numpy(np.where(inside, source[np.maximum(where, 0)], 0).astype(np.int64))
+    positions = ends[:, None] + np.arange(-length, 0)
+    is_inside = positions >= histories.offsets[users][:, None]
+    return torch.from_numpy(np.where(is_inside, source[np.maximum(positions, 0)], 0).astype(np.int64))
 
 
 def left_pad_times(dataset: Dataset, users: np.ndarray, ends: np.ndarray, length: int) -> Tensor | None:
@@ -130,11 +130,11 @@ def histories_batch(histories: Sequence[np.ndarray], length: int, times: Sequenc
 
 def _pad_left(rows: Sequence[np.ndarray], columns: int) -> Tensor:
     """The last `columns` numbers of every row, int64 `[B, columns]`, after zeros."""
-    out = np.zeros((len(rows), columns), dtype=np.int64)
-    for padded, row in zip(out, rows, strict=True):
+    padded_rows = np.zeros((len(rows), columns), dtype=np.int64)
+    for padded, row in zip(padded_rows, rows, strict=True):
         recent = row[-columns:]
         padded[columns - len(recent) :] = recent
-    return torch.from_numpy(out)
+    return torch.from_numpy(padded_rows)
 
 
 # --- what was met before ----------------------------------------------------------------------------------------------
@@ -174,8 +174,8 @@ class SeenItems(NamedTuple):
         """The items `[M, N]` that rows have met, 0 in all other places."""
         items = self.items[self.row[part]]
         if self.upto is not None:
-            later = torch.arange(items.shape[1], device=items.device) > self.upto[part].unsqueeze(1)
-            items = items.masked_fill(later, 0)
+            is_later = torch.arange(items.shape[1], device=items.device) > self.upto[part].unsqueeze(1)
+            items = items.masked_fill(is_later, 0)
         return items.masked_fill(items > n_items, 0)
 
 

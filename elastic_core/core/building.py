@@ -19,9 +19,9 @@ def build(config: ModelConfig, catalog: Catalog | int) -> Recommender:
 
     Raises InputError for an unknown name, listing the known ones, for a model beyond the budget, before it is built, and for one
     that cannot keep or score its items as asked."""
-    known = Catalog.from_count(catalog) if isinstance(catalog, int) else catalog
-    outline(config, known)
-    model = model_class(config.name)(config, known)
+    known_catalog = Catalog.from_count(catalog) if isinstance(catalog, int) else catalog
+    outline(config, known_catalog)
+    model = model_class(config.name)(config, known_catalog)
     if config.output == "own" and model.trained and (model.output is None or model.scorer().table is not model.output.weight):
         raise InputError(f"{config.name} scores items in a way of its own: take model.output=tied")
     return model
@@ -31,13 +31,13 @@ def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
     """The model's shapes without its numbers, in milliseconds and no memory; None where only building it could tell.
 
     Raises InputError with the number and the bound if it would hold more than MOST_PARAMETERS."""
-    known = Catalog.from_count(catalog) if isinstance(catalog, int) else catalog
+    known_catalog = Catalog.from_count(catalog) if isinstance(catalog, int) else catalog
     kind = model_class(config.name)
     if not kind.objective:
         return None  # it has no weights: what it counts from its data has bounds of its own
     try:
         with torch.device("meta"), SkipFilling():
-            model = kind(config, known)
+            model = kind(config, known_catalog)
     except InputError:
         raise
     except (RuntimeError, NotImplementedError, TypeError):  # it asks for a number while it is built
@@ -45,7 +45,8 @@ def outline(config: ModelConfig, catalog: Catalog | int) -> Recommender | None:
     numbers = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
     if numbers > MOST_PARAMETERS:
         raise InputError(
-            f"this model would have {numbers:,} parameters for {known.n_items:,} items; at most {MOST_PARAMETERS:,} are allowed"
+            f"this model would have {numbers:,} parameters for {known_catalog.n_items:,} items; "
+            f"at most {MOST_PARAMETERS:,} are allowed"
         )
     return model
 

@@ -91,8 +91,8 @@ class Candidates:
     def _draw_unseen(self, users: np.ndarray) -> CandidateList:
         """Floyd's sampling of 100 different places among the m unseen items, for all users at once."""
         seen_rows, items = self._seen_pairs(users, self.offsets[users + 1])
-        have = np.bincount(seen_rows, minlength=len(users))
-        m = self.columns - 1 - have
+        n_seen = np.bincount(seen_rows, minlength=len(users))
+        m = self.columns - 1 - n_seen
         chance = uniform_numbers(self.seed, 2, users, DRAWS)
         chosen = np.full((len(users), DRAWS), -1)
         for i in range(DRAWS):
@@ -101,7 +101,7 @@ class Candidates:
             already_drawn = (chosen == place[:, None]).any(1)
             chosen[:, i] = np.where(last < 0, -1, np.where(already_drawn, last, place))
         rows, slots = np.nonzero(chosen >= 0)
-        firsts, place = np.cumsum(have) - have, chosen[rows, slots]
+        firsts, place = np.cumsum(n_seen) - n_seen, chosen[rows, slots]
         # of the unseen items, the one at a place lies behind as many seen ones as have no more unseen ones than that below them
         below = seen_rows * self.columns + items - 1 - (np.arange(len(seen_rows)) - firsts[seen_rows])
         behind = np.searchsorted(below, rows * self.columns + place, side="right") - firsts[rows]

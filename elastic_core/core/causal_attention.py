@@ -30,11 +30,11 @@ class _ChunkedAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, p: float) -> Tensor:
         read, scale, saved_weights = torch.empty_like(q), 1 / math.sqrt(q.shape[-1]), []
-        later = torch.full((ROWS, ROWS), -torch.inf, dtype=q.dtype).triu(1)
+        causal_mask = torch.full((ROWS, ROWS), -torch.inf, dtype=q.dtype).triu(1)
         for users, rows, before in _chunk_ranges(q):
-            scores = torch.baddbmm(later[:1, :1], q[users, rows], k[users, before].mT, beta=0, alpha=scale)
+            scores = torch.baddbmm(causal_mask[:1, :1], q[users, rows], k[users, before].mT, beta=0, alpha=scale)
             n = scores.shape[1]
-            scores[:, :, -n:] += later[:n, :n]
+            scores[:, :, -n:] += causal_mask[:n, :n]
             w = torch.softmax(scores, -1, out=scores)
             m = dropout_factors(w, p)
             read[users, rows] = torch.bmm(w if m is None else w * m, v[users, before])
@@ -50,14 +50,14 @@ class _ChunkedAttention(torch.autograd.Function):
         d_q, d_k, d_v, scale = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v), 1 / math.sqrt(q.shape[-1])
         for (users, rows, before), (w, m) in zip(_chunk_ranges(q), ctx.saved_weights, strict=True):
             o, own = every[users, rows], q[users, rows]
-            more = float(rows.stop < q.shape[1])  # the last rows come first and read all columns: nothing is there yet
-            d_v[users, before].baddbmm_((w if m is None else w * m).mT, o, beta=more)
+            has_more = float(rows.stop < q.shape[1])  # the last rows come first and read all columns: nothing is there yet
+            d_v[users, before].baddbmm_((w if m is None else w * m).mT, o, beta=has_more)
             d_w = torch.bmm(o, v[users, before].mT)
             if m is not None:
                 d_w.mul_(m)
             d_scores = torch._softmax_backward_data(d_w, w, -1, w.dtype).mul_(scale)
             d_q[users, rows] = torch.bmm(d_scores, k[users, before])
-            d_k[users, before].baddbmm_(d_scores.mT, own, beta=more)
+            d_k[users, before].baddbmm_(d_scores.mT, own, beta=has_more)
         return d_q, d_k, d_v, None
 
 

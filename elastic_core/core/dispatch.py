@@ -116,10 +116,10 @@ def read_causally(h: Tensor, maps: FoldedMaps, real: Tensor | None, last: int = 
     `h [B, N, d]` is zero on padding. What comes before the last rows is summed, no more."""
     logits, bias = _slot_logits(h, torch.cat([maps.asks, maps.bias], 1)).tensor_split(2, dim=1)
     weights, before = soft_exponential(logits, real), None
-    early = h.shape[1] - last if last else 0
-    if early:
-        before = _sum_events(h[:, :early], weights[..., :early])
-        h, weights, bias = h[:, early:], weights[..., early:], bias[..., early:]
+    n_early = h.shape[1] - last if last else 0
+    if n_early:
+        before = _sum_events(h[:, :n_early], weights[..., :n_early])
+        h, weights, bias = h[:, n_early:], weights[..., n_early:], bias[..., n_early:]
     return _write_back(*read_prefixes(h, weights, _slot_queries(h, maps), bias, start=before), maps)
 
 
@@ -142,10 +142,10 @@ def read_prefixes(
     """
     n = x.shape[1]
     chunk = chunk or chunk_length(n)
-    short = -n % chunk
-    if short:
-        x, queries = (functional.pad(y, (0, 0, 0, short)) for y in (x, queries))
-        weights, bias = (functional.pad(y, (0, short)) for y in (weights, bias))
+    n_missing = -n % chunk
+    if n_missing:
+        x, queries = (functional.pad(y, (0, 0, 0, n_missing)) for y in (x, queries))
+        weights, bias = (functional.pad(y, (0, n_missing)) for y in (weights, bias))
     x, queries = x.unflatten(1, (-1, chunk)).unsqueeze(1), queries.unflatten(2, (-1, chunk))
     weights, bias = (y.unflatten(-1, (-1, chunk)).transpose(2, 3) for y in (weights, bias))
     # x [B, 1, c, C, d], weights and bias [B, H, c, k, C], queries [B, H, c, C, d]; what every chunk inherits are sums over the
@@ -156,12 +156,12 @@ def read_prefixes(
         before, mass = before + start.total.unsqueeze(2), mass + start.mass[:, :, None, :, None]
     mass, queries = mass + (mass == 0), queries.transpose(-1, -2)  # 1 where a prefix has no events: it reads zeros
     # inside a chunk, event j (rows) to t: masked products (cut, not multiplied: what lies ahead may be too large for a float)
-    near = (x @ queries).triu_()
-    scores = add_product(weights @ near, before, queries)
+    nearby_logits = (x @ queries).triu_()
+    scores = add_product(weights @ nearby_logits, before, queries)
     slots = torch.addcdiv(bias, scores, mass).softmax(-2)
     shares = slots / mass
-    inside = (weights.transpose(-1, -2) @ shares).triu_()
-    mixed = add_product(shares.transpose(-1, -2) @ before, inside.transpose(-1, -2), x)
+    inside_weights = (weights.transpose(-1, -2) @ shares).triu_()
+    mixed = add_product(shares.transpose(-1, -2) @ before, inside_weights.transpose(-1, -2), x)
     return slots.transpose(2, 3).flatten(3)[..., :n], mixed.flatten(2, 3)[:, :, :n]
 
 

@@ -60,9 +60,9 @@ def rank_targets(scores: Tensor, targets: Tensor, candidates: Tensor) -> Ranks:
     Raises InputError where a score other than padding's is NaN or +inf.
     """
     scores, candidates = scores[:, 1:], candidates[:, 1:]
-    broken = int((~(scores.amax(1) < torch.inf)).sum())  # NaN wins every maximum
-    if broken:
-        raise InputError(f"the model gives NaN or +inf scores to {broken} of {len(scores)} users: it has diverged")
+    n_broken = int((~(scores.amax(1) < torch.inf)).sum())  # NaN wins every maximum
+    if n_broken:
+        raise InputError(f"the model gives NaN or +inf scores to {n_broken} of {len(scores)} users: it has diverged")
     column = (targets - 1).unsqueeze(1)
     own = scores.gather(1, column)  # [B, 1]
     above = ((scores > own) & candidates).sum(1, dtype=torch.int32)

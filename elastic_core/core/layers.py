@@ -52,11 +52,11 @@ def _roll_rows(x: Tensor, by: Tensor) -> Tensor:
 
 def pad_front(x: Tensor, real: Tensor | None, multiple: int) -> tuple[Tensor, Tensor | None]:
     """Return `[B, N, d]` and its mask, padded in front to a multiple of so many columns."""
-    short = -x.shape[1] % multiple
-    if not short:
+    n_missing = -x.shape[1] % multiple
+    if not n_missing:
         return x, real
     real = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if real is None else real
-    return functional.pad(x, (0, 0, short, 0)), functional.pad(real, (short, 0))
+    return functional.pad(x, (0, 0, n_missing, 0)), functional.pad(real, (n_missing, 0))
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -322,8 +322,10 @@ def eager_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: flo
     n, m = q.shape[-2], k.shape[-2]
     scale = 1 / math.sqrt(q.shape[-1])
     if causal and mask is None:
-        later = torch.full((n, m), -torch.inf, dtype=q.dtype, device=q.device).triu(m - n + 1)
-        scores = torch.baddbmm(later, q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2), alpha=scale).unflatten(0, q.shape[:2])
+        causal_mask = torch.full((n, m), -torch.inf, dtype=q.dtype, device=q.device).triu(m - n + 1)
+        scores = torch.baddbmm(causal_mask, q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2), alpha=scale).unflatten(
+            0, q.shape[:2]
+        )
     else:
         scores = q @ k.transpose(-1, -2) * scale
         if causal:

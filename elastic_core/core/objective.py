@@ -160,11 +160,11 @@ def tile_targets(
     if split_short:
         cut = rng.integers(1, targets + 1)
         newest, count = np.where(count == 1, cut, newest), np.where((count == 1) & (cut < targets), 2, count)
-    which = np.repeat(np.arange(len(targets)), count)
-    index = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
-    back = np.where(index == 0, 0, newest[which] + (index - 1) * span)
-    wide = np.where(index == 0, newest[which], np.minimum(span, targets[which] - back))
-    return which, back, wide
+    rows_of_tiles = np.repeat(np.arange(len(targets)), count)
+    index = np.arange(len(rows_of_tiles)) - np.repeat(np.cumsum(count) - count, count)
+    back = np.where(index == 0, 0, newest[rows_of_tiles] + (index - 1) * span)
+    wide = np.where(index == 0, newest[rows_of_tiles], np.minimum(span, targets[rows_of_tiles] - back))
+    return rows_of_tiles, back, wide
 
 
 # --- the list --------------------------------------------------------------------------------------------------------
@@ -225,16 +225,16 @@ class Window(Objective):
         users = np.flatnonzero(self.ends - self.starts > 1)
         span = min(self.config.span, self.length)
         # a short history is cut in two: as one window, its retrieval would always read a single event
-        which, back, wide = tile_targets((self.ends - self.starts - 1)[users], span, rng, split_short=True)
-        return EpochRows(users[which], self.ends[users[which]] - 1 - back, wide)
+        rows_of_tiles, back, wide = tile_targets((self.ends - self.starts - 1)[users], span, rng, split_short=True)
+        return EpochRows(users[rows_of_tiles], self.ends[users[rows_of_tiles]] - 1 - back, wide)
 
     def make_batch(self, rows: EpochRows, rng: np.random.Generator) -> Batch:
         cuts = rows.last + 1 - rows.wide  # the first target; everything before it may be read
         columns = needed_columns(cuts - self.starts[rows.users], self.length)
-        earlier = left_pad(self.dataset.histories, rows.users, cuts, columns)
+        earlier_items = left_pad(self.dataset.histories, rows.users, cuts, columns)
         if self.config.retrieval == "random":
-            earlier = random_parts(earlier, rng)
-        return replace(super().make_batch(rows, rng), retrieval_items=earlier)
+            earlier_items = random_parts(earlier_items, rng)
+        return replace(super().make_batch(rows, rng), retrieval_items=earlier_items)
 
 
 def random_parts(items: Tensor, rng: np.random.Generator) -> Tensor:
@@ -242,14 +242,14 @@ def random_parts(items: Tensor, rng: np.random.Generator) -> Tensor:
 
     Three rows in four keep 1 … all events, the logarithm of the number even, so that what is retrieved cannot follow from how
     much somebody watched."""
-    there = (items > 0).numpy()
-    have = there.sum(1)
-    wanted = np.ceil(np.exp(rng.random(len(items)) * np.log(np.maximum(have, 1)))).astype(np.int64)
-    wanted = np.where(rng.random(len(items)) < 0.25, have, wanted)
-    luck = np.where(there, rng.random(items.shape), np.inf)
-    selected = luck.argsort(1).argsort(1) < wanted[:, None]
+    is_event = (items > 0).numpy()
+    n_events = is_event.sum(1)
+    n_wanted = np.ceil(np.exp(rng.random(len(items)) * np.log(np.maximum(n_events, 1)))).astype(np.int64)
+    n_wanted = np.where(rng.random(len(items)) < 0.25, n_events, n_wanted)
+    luck = np.where(is_event, rng.random(items.shape), np.inf)
+    selected = luck.argsort(1).argsort(1) < n_wanted[:, None]
     order = selected.argsort(1, kind="stable")  # what is dropped to the left, the rest in its order
-    return torch.from_numpy(np.take_along_axis(items.numpy() * selected, order, 1)[:, -max(int(wanted.max()), 1) :].copy())
+    return torch.from_numpy(np.take_along_axis(items.numpy() * selected, order, 1)[:, -max(int(n_wanted.max()), 1) :].copy())
 
 
 # --- all positions ---------------------------------------------------------------------------------------------------
@@ -274,5 +274,5 @@ class All(Objective):
 
     def epoch_rows(self, rng: np.random.Generator) -> EpochRows:
         users = np.flatnonzero(self.ends - self.starts > 1)  # every train event but the first is a target
-        which, back, wide = tile_targets((self.ends - self.starts - 1)[users], self.length, rng, split_short=False)
-        return EpochRows(users[which], self.ends[users[which]] - 1 - back, wide)
+        rows_of_tiles, back, wide = tile_targets((self.ends - self.starts - 1)[users], self.length, rng, split_short=False)
+        return EpochRows(users[rows_of_tiles], self.ends[users[rows_of_tiles]] - 1 - back, wide)

@@ -17,7 +17,7 @@ def prefetch_batches(batches: Iterator[Batch], device: torch.device) -> Iterator
 def draw_in_advance(batches: Iterator[Batch]) -> Iterator[Batch]:
     """The same batches, each drawn by another thread while the one before it is in use."""
     with ThreadPoolExecutor(1, thread_name_prefix="batches") as other:
-        coming = other.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = other.submit(next, batches, None)
+        next_batch = other.submit(next, batches, None)
+        while (batch := next_batch.result()) is not None:
+            next_batch = other.submit(next, batches, None)
             yield batch

@@ -217,7 +217,7 @@ class _SampledSoftmax(torch.autograd.Function):
         rows = _chunk_rows(m, parts, width, device)
         # a column for the target, and more: rows that lie a power of two apart would share their places in a cache
         room = vectors.new_empty(min(rows, m) * parts, width + APART, dtype=shares.dtype)
-        hit, column, until = _find_hits(targets, drawn, rows) if device == "cpu" else (None, None, [])
+        hit, column, row_ends = _find_hits(targets, drawn, rows) if device == "cpu" else (None, None, [])
         for i, at in enumerate(range(0, m, rows)):
             part, parts_of = slice(at, at + rows), slice(at * parts, (at + rows) * parts)
             v = flat[parts_of]
@@ -233,7 +233,7 @@ class _SampledSoftmax(torch.autograd.Function):
             if hit is None or column is None:  # to ask a device how many there are is to wait for it
                 by_part[..., :width].masked_fill_((targets[part].unsqueeze(1) == drawn).unsqueeze(1), -torch.inf)
             else:
-                where = slice(until[i], until[i + 1])
+                where = slice(row_ends[i], row_ends[i + 1])
                 by_part[hit[where] - at, :, column[where]] = -torch.inf
             every[:, width:] = -torch.inf
             by_part[..., width] = right[part]

@@ -114,8 +114,8 @@ class Optimization:
         model = self.model if self.average is None else self.average.module
         assert isinstance(model, Recommender)
         model.eval()  # what is usual is counted by the votes of serving, which are fewer than those of learning
-        everybody = np.arange(dataset.histories.n_users)
-        users = np.random.default_rng(self.train.seed).permutation(everybody)[:CALIBRATE_MOST]
+        all_users = np.arange(dataset.histories.n_users)
+        users = np.random.default_rng(self.train.seed).permutation(all_users)[:CALIBRATE_MOST]
         for number, at in enumerate(range(0, len(users), 512)):
             chunk = users[at : at + 512]
             rate = len(chunk) / (number * 512 + len(chunk))  # pooled: exactly everybody's statistics in the end

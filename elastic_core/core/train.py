@@ -192,11 +192,11 @@ class Loop:
 
     def _out_of_time(self, seconds: float) -> bool:
         """Any process may be asked to stop; the clock is rank 0's."""
-        minutes, stop_requested, spent = self.config.train.minutes, 2, 1
-        late = minutes and not self.ranks.rank and self.seconds + seconds > minutes * 60
-        decided = self.ranks.find_largest(stop_requested if self.stop() else spent if late else 0)
-        if decided:
-            self.stopped = STOP_REQUESTED if decided == stop_requested else out_of_minutes(minutes)
+        minutes, stop_requested, time_spent = self.config.train.minutes, 2, 1
+        is_late = minutes and not self.ranks.rank and self.seconds + seconds > minutes * 60
+        decision = self.ranks.find_largest(stop_requested if self.stop() else time_spent if is_late else 0)
+        if decision:
+            self.stopped = STOP_REQUESTED if decision == stop_requested else out_of_minutes(minutes)
         return bool(self.stopped)
 
 

@@ -67,13 +67,13 @@ class BasketDataset(Dataset):
         return targets
 
 
-def hold_out_baskets(dataset: Dataset, wanted: str, ties: str) -> Dataset:
-    """The data split by baskets where `wanted` (data.baskets) says `yes`, or nothing and they look like those of a shop: no rule
+def hold_out_baskets(dataset: Dataset, setting: str, ties: str) -> Dataset:
+    """The data split by baskets where `setting` (data.baskets) says `yes`, or nothing and they look like those of a shop: no rule
     `ties` was given for the order inside a basket, `MOSTLY` of neighbouring events share a time, and most people have `FEWEST`
     baskets."""
-    if wanted == "yes":
+    if setting == "yes":
         return with_baskets(dataset)
-    if wanted == "no" or ties or dataset.ties is None or dataset.ties.events <= MOSTLY:
+    if setting == "no" or ties or dataset.ties is None or dataset.ties.events <= MOSTLY:
         return dataset
     return with_baskets(dataset) if np.mean(_count_baskets(dataset.histories) >= FEWEST) > 0.5 else dataset
 

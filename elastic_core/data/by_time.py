@@ -69,10 +69,12 @@ def by_time(dataset: Dataset, shares: tuple[float, float] = SHARES) -> ByTime:
         raise InputError(f"nobody in {dataset.label} has events before and after the date at {shares[1]:.0%} of all events")
     order = np.concatenate([np.flatnonzero(tested), np.flatnonzero(~tested & (validated | learned))])
     offsets = np.concatenate([[0], np.cumsum(lengths[order])])
-    where = np.arange(offsets[-1]) + np.repeat(starts[order] - offsets[:-1], lengths[order])
+    event_indices = np.arange(offsets[-1]) + np.repeat(starts[order] - offsets[:-1], lengths[order])
     same = {field.name: getattr(dataset, field.name) for field in fields(Dataset)}
-    moved = Histories(histories.items[where], histories.times[where], offsets, histories.user_ids[order])
+    moved_histories = Histories(
+        histories.items[event_indices], histories.times[event_indices], offsets, histories.user_ids[order]
+    )
     return ByTime(
-        **same | {"histories": moved, "truth": None, "ties": None}, dates=(first, second),
+        **same | {"histories": moved_histories, "truth": None, "ties": None}, dates=(first, second),
         borders=offsets[:-1] + before[:, order], tested=int(tested.sum()), validated=np.flatnonzero(validated[order]),
     )  # fmt: skip

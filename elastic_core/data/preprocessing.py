@@ -105,22 +105,22 @@ def preprocess(
         tied = np.append(False, (users[1:] == users[:-1]) & (times[1:] == times[:-1]))  # with the event before
         newest_first, by_item = _order_of_file(order, users, items, tied)
         ties = ties or ("reversed" if newest_first else "file")
-        among = np.flatnonzero(tied | np.append(tied[1:], False))  # with another
-        moments = np.cumsum(~tied, dtype=np.int32)[among]
+        tied_events = np.flatnonzero(tied | np.append(tied[1:], False))  # with another
+        moments = np.cumsum(~tied, dtype=np.int32)[tied_events]
         if ties != "file":
             key = -order if ties == "reversed" else _hash_rows(users, user_ids, items, item_ids, times)
-            items[among] = items[among[np.lexsort((key[among], moments))]]
+            items[tied_events] = items[tied_events[np.lexsort((key[tied_events], moments))]]
         # Rows alike in user, item and time are one event written twice. (Without times a repeat is a real event.)
-        repeated = among[pd.DataFrame({"moment": moments, "item": items[among]}).duplicated().to_numpy()]
-        if len(repeated):
-            notes = (f"{len(repeated):,} rows that repeat user, item and time exactly were dropped",)
-            users, items, times = (np.delete(column, repeated) for column in (users, items, times))
+        repeated_events = tied_events[pd.DataFrame({"moment": moments, "item": items[tied_events]}).duplicated().to_numpy()]
+        if len(repeated_events):
+            notes = (f"{len(repeated_events):,} rows that repeat user, item and time exactly were dropped",)
+            users, items, times = (np.delete(column, repeated_events) for column in (users, items, times))
     keep = k_core_mask(users, items, k_core)
     if not keep.any():
         raise InputError(
             f"{label}: nothing is left after the {k_core}-core filter; every user needs {max(k_core, SHORTEST)} events"
         )
-    everybody = len(user_ids)
+    n_all_users = len(user_ids)
     users, user_ids = _renumber_present(users[keep], user_ids)
     items, item_ids = _renumber_present(items[keep], item_ids)
     _at_least_two(user_ids, item_ids, label, f" after the {k_core}-core filter")
@@ -136,7 +136,7 @@ def preprocess(
         licence=licence,
         titles_may_be_shared=titles_may_be_shared,
         has_times=table.timed,
-        people_left_out=everybody - len(user_ids),
+        people_left_out=n_all_users - len(user_ids),
         ties=tie_summary,
         notes=(*notes, tie_summary.note) if tie_summary and tie_summary.note else notes,
     )
@@ -145,8 +145,8 @@ def preprocess(
 def size_notes(data: Dataset) -> tuple[str, ...]:
     """Say where data are too small for what is measured on them: few people, or few items beside a list of ten."""
     n_users = data.histories.n_users
-    few = f"only {n_users} people are left: with fewer than {FEW_PEOPLE}, differences between models are mostly chance"
-    return tuple(filter(None, (few if n_users < FEW_PEOPLE else "", list_note(data.catalog.n_items))))
+    few_users_note = f"only {n_users} people are left: with fewer than {FEW_PEOPLE}, differences between models are mostly chance"
+    return tuple(filter(None, (few_users_note if n_users < FEW_PEOPLE else "", list_note(data.catalog.n_items))))
 
 
 def list_note(items: int) -> str:
@@ -180,8 +180,8 @@ def _by_user_and_time(users: ndarray, times: ndarray) -> ndarray:
 
 def _renumber_present(numbers: ndarray, ids: ndarray) -> tuple[ndarray, ndarray]:
     """Renumber so that only those that are there count, in the order that they have."""
-    there = count_numbers(numbers, len(ids)) > 0
-    return (np.cumsum(there, dtype=np.int32) - np.int32(1))[numbers], ids[there]
+    is_present = count_numbers(numbers, len(ids)) > 0
+    return (np.cumsum(is_present, dtype=np.int32) - np.int32(1))[numbers], ids[is_present]
 
 
 def _order_of_file(order: ndarray, users: ndarray, items: ndarray, tied: ndarray) -> tuple[bool, bool]:
@@ -190,9 +190,9 @@ def _order_of_file(order: ndarray, users: ndarray, items: ndarray, tied: ndarray
     steps = int(np.count_nonzero(item_steps))
     firsts = np.flatnonzero(~tied)  # of every time of a person; shuffled rows go back in half of all turns
     turns = np.diff(order[firsts])[users[firsts[1:]] == users[firsts[:-1]]]
-    back = int(np.count_nonzero(turns < 0))
+    n_backward = int(np.count_nonzero(turns < 0))
     return (
-        len(turns) >= FEWEST and back >= NEARLY * len(turns),
+        len(turns) >= FEWEST and n_backward >= NEARLY * len(turns),
         steps >= FEWEST and abs(int(item_steps.sum())) >= (2 * NEARLY - 1) * steps,
     )
 
@@ -216,9 +216,9 @@ def _tied_shares(times: ndarray, offsets: ndarray) -> tuple[float, float, float]
 
 
 def _at_least_two(users: pd.Index | ndarray, items: pd.Index | ndarray, label: str, when: str) -> None:
-    for what, ids in (("user", users), ("item", items)):
+    for kind, ids in (("user", users), ("item", items)):
         if len(ids) < 2:
-            raise InputError(f"{label}: only one {what} ({ids[0]}){when}; at least two are needed")
+            raise InputError(f"{label}: only one {kind} ({ids[0]}){when}; at least two are needed")
 
 
 def build_catalog(ids: ndarray, items: pd.DataFrame | None) -> Catalog:

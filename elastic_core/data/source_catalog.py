@@ -166,5 +166,5 @@ def cache_folder() -> Path:
 
 
 def find_source(places: tuple[str, ...]) -> Path | None:
-    there = (folder / place for folder in data_folders() for place in places)
-    return next((path for path in there if path.exists()), None)
+    candidates = (folder / place for folder in data_folders() for place in places)
+    return next((path for path in candidates if path.exists()), None)

@@ -53,35 +53,37 @@ def load(
     >>> data.sizes()
     {'people': 9, 'items': 4, 'events': 90}
     """
-    tell = progress or (lambda sentence: None)
+    report_progress = progress or (lambda sentence: None)
     if isinstance(source, DataConfig):
-        return replace(_load_config(source, tell, fallback), config=source)
+        return replace(_load_config(source, report_progress, fallback), config=source)
     names = {"user": user, "item": item, "time": time or "", "title": title, "genres": genres}
-    columns = {ours: str(theirs) for ours, theirs in names.items() if theirs or (ours == "time" and time is not None)}
+    columns = {role: str(column) for role, column in names.items() if column or (role == "time" and time is not None)}
     path = str(titles) if isinstance(titles, str | Path) else ""
     config = DataConfig(
         source=str(source) if isinstance(source, str | Path) else "",
         columns=columns, titles=path, dates=dates, k_core=k_core, ties=ties, baskets=baskets,
     )  # fmt: skip
     try:
-        return _load_named(source, config, titles, tell, fallback)
+        return _load_named(source, config, titles, report_progress, fallback)
     except InputError as error:
         from elastic_core.data.frames import advice_in_python
 
         raise InputError(advice_in_python(str(error))) from None
 
 
-def _load_named(source: object, config: DataConfig, titles: "Titles | Path | str", tell: Progress, fallback: bool) -> Dataset:
+def _load_named(
+    source: object, config: DataConfig, titles: "Titles | Path | str", report_progress: Progress, fallback: bool
+) -> Dataset:
     path = config.titles
     if isinstance(source, pd.DataFrame):
-        return _load_frame(source, replace(config, titles=_whole_path(path)), titles, tell)
+        return _load_frame(source, replace(config, titles=_whole_path(path)), titles, report_progress)
     if not isinstance(source, str | Path):
         raise InputError(f"data are a DataFrame, a path or a name ({', '.join(source_names())}), not a {type(source).__name__}")
     if not isinstance(titles, str | Path):
         raise InputError("titles as a table go with a DataFrame of events; name a file of titles here")
     if config.source not in source_names():  # a run finds its data again, wherever it is opened
         config = replace(config, source=_whole_path(config.source), titles=_whole_path(path))
-    return replace(_load_config(config, tell, fallback), config=config)
+    return replace(_load_config(config, report_progress, fallback), config=config)
 
 
 def _whole_path(text: str) -> str:
@@ -90,37 +92,37 @@ def _whole_path(text: str) -> str:
     return str(path.resolve()) if text and path.exists() else text
 
 
-def _load_frame(frame: pd.DataFrame, config: DataConfig, titles: "Titles | Path | str", tell: Progress) -> Dataset:
+def _load_frame(frame: pd.DataFrame, config: DataConfig, titles: "Titles | Path | str", report_progress: Progress) -> Dataset:
     from elastic_core.data import frames, load_files
 
     if not isinstance(titles, str | Path):
         frame = frames.add_titles(frame, config.columns.get("item", "item"), titles)
     data = frames.parquet_bytes(frame)
     config = replace(config, source=frames.FILE)
-    return replace(load_files.read_bytes(config, data, tell), config=config, files={frames.FILE: data})
+    return replace(load_files.read_bytes(config, data, report_progress), config=config, files={frames.FILE: data})
 
 
-def _load_config(config: DataConfig, tell: Progress, fallback: bool) -> Dataset:
+def _load_config(config: DataConfig, report_progress: Progress, fallback: bool) -> Dataset:
     if config.source == PLANTED:
         if config.columns or config.dates or config.titles or config.ties:
             raise InputError("the planted world is no file: data.columns, dates, titles and ties have nothing to say")
-        tell("Drawing the planted world.")
+        report_progress("Drawing the planted world.")
         return planted(config.planted, config.k_core)
     if config.source == GROCERIES:
         from elastic_core.data.read_groceries import read_groceries
 
-        tell("Reading a year of groceries.")
+        report_progress("Reading a year of groceries.")
         return read_groceries(config)
     from elastic_core.data import load_files  # readers and what downloads, when there is something to read
 
     if config.source not in SOURCES:
-        return load_files.read_own(config, tell)
+        return load_files.read_own(config, report_progress)
     try:
-        path, notes = load_files.locate_source(config.source, tell)
+        path, notes = load_files.locate_source(config.source, report_progress)
     except InputError as error:
         if not fallback:
             raise
-        tell(f"{error} The planted world is used instead.")
+        report_progress(f"{error} The planted world is used instead.")
         world = planted(config.planted, config.k_core)
         return replace(world, notes=(*world.notes, f"{error}; this is the planted world instead"))
-    return load_files.read_named(config, path, notes, tell)
+    return load_files.read_named(config, path, notes, report_progress)

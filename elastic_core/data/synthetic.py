@@ -222,9 +222,11 @@ def _walk_users(config: PlantedConfig, world: _World, lengths: ndarray, rng: Gen
         running = np.cumsum(weights[:n], axis=1)
         slot = (chance[0][:, None] * running[:, -1:] >= running).sum(1)
         if config.dwell:
-            out = events_left[:n] - step <= HELD_OUT
-            stays = ~out & (rng.random(n) < config.dwell) if step else np.zeros(n, dtype=bool)
-            slot = np.where(stays, events_held[:n], np.where(out, np.floor(chance[0] * slots.shape[1]).astype(np.int64), slot))
+            is_held_out = events_left[:n] - step <= HELD_OUT
+            stays = ~is_held_out & (rng.random(n) < config.dwell) if step else np.zeros(n, dtype=bool)
+            slot = np.where(
+                stays, events_held[:n], np.where(is_held_out, np.floor(chance[0] * slots.shape[1]).astype(np.int64), slot)
+            )
             events_held[:n] = slot
         interest, before = slots[row, slot], last[row, slot]
         noisy = chance[1] < config.noise
@@ -255,18 +257,18 @@ def _drift_tastes(config: PlantedConfig, moved: ndarray, slots: ndarray, weights
     weights[moved] = rng.integers(1, 100, (len(moved), slots.shape[1])) ** 2
     swaps = moved[rng.random(len(moved)) < 0.5]
     slot = rng.integers(0, slots.shape[1], len(swaps))
-    fresh = rng.integers(0, config.interests, len(swaps))
-    new = ~(slots[swaps] == fresh[:, None]).any(1)
-    slots[swaps[new], slot[new]] = fresh[new]
+    new_interests = rng.integers(0, config.interests, len(swaps))
+    new = ~(slots[swaps] == new_interests[:, None]).any(1)
+    slots[swaps[new], slot[new]] = new_interests[new]
     last[swaps[new], slot[new]] = -1
 
 
 def _draw_times(lengths: ndarray, rng: Generator) -> ndarray:
     """Sittings of a few minutes, with up to a week between them. Seconds since 1970, from the year 2000 on."""
     total, starts = int(lengths.sum()), np.cumsum(lengths) - lengths
-    near = rng.random(total) < 0.8
+    is_near = rng.random(total) < 0.8
     steps = rng.integers(5, 600, total)
-    np.copyto(steps, rng.integers(3_600, 604_800, total), where=~near)
+    np.copyto(steps, rng.integers(3_600, 604_800, total), where=~is_near)
     steps[starts] = 946_684_800 + rng.integers(0, 86_400 * 365, len(lengths))
     ends = np.add.reduceat(steps, starts)
     steps[starts[1:]] -= ends[:-1]  # so that one running sum serves all people

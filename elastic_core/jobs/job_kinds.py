@@ -94,20 +94,20 @@ class Trainings(Queue[Training]):
     def do_work(self, job: Training, context: JobContext) -> str:
         """Ends after the current step where somebody asks it to; the best weights are kept and tested."""
 
-        def say(event: dict[str, Any]) -> None:
+        def write_event(event: dict[str, Any]) -> None:
             if event["event"] != "step":
                 context.print_line(json.dumps(event))
             context.write_progress(event)
 
-        say({"event": "data", "source": job.config.data.source})
+        write_event({"event": "data", "source": job.config.data.source})
         dataset = load(job.config.data, progress=context.print_line)
         if not job.run.finished:
-            train(job.config, dataset, job.run.path, on_event=say, stop=context.is_stopping)
+            train(job.config, dataset, job.run.path, on_event=write_event, stop=context.is_stopping)
         if baselines.read_comparison(job.run) is None:  # what only counts, on the same people
             try:
                 protocol = baselines.usual_protocol(dataset)
-                tell = lambda name: context.write_progress({"event": "beside", "system": name})  # noqa: E731
-                baselines.write_comparison(job.run, baselines.compare_with_baselines(job.run, dataset, protocol, tell))
+                report_progress = lambda name: context.write_progress({"event": "beside", "system": name})  # noqa: E731
+                baselines.write_comparison(job.run, baselines.compare_with_baselines(job.run, dataset, protocol, report_progress))
             except Exception:  # the training is done and tested: nothing here may make it a failed one, and the card says it
                 traceback.print_exc()
         return str((job.run.last_event("end") or {}).get("reason", ""))
@@ -366,8 +366,8 @@ class Meanings(RunQueue):
     kind, noun = "evidence", "measurement"
 
     def do_work(self, job: Job[RunRequest], context: JobContext) -> str:
-        tell = lambda share: context.report_step(round(100 * share), 100, "Asking the memory")  # noqa: E731
-        meaning.keep_meaning(self.root, meaning.measure_meaning(*self.open_run(job, context), tell))
+        report_progress = lambda share: context.report_step(round(100 * share), 100, "Asking the memory")  # noqa: E731
+        meaning.keep_meaning(self.root, meaning.measure_meaning(*self.open_run(job, context), report_progress))
         return ""
 
 
@@ -380,9 +380,11 @@ class Ablations(RunQueue):
         run, model, dataset = self.open_run(job, context)
         if not model.retrieves:
             raise InputError(f"{run.name} has no interest memory, so it has no experts")
-        tell = lambda share: context.report_step(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
-        tell(0.0)
-        effects = ablation.remove_each(ablation.EvaluationContext(model, dataset, route_users(model, dataset, "test")), tell)
+        report_progress = lambda share: context.report_step(round(100 * share), 100, "Removing every expert from its people")  # noqa: E731
+        report_progress(0.0)
+        effects = ablation.remove_each(
+            ablation.EvaluationContext(model, dataset, route_users(model, dataset, "test")), report_progress
+        )
         files.write_text(context.path / EFFECTS, effects.to_csv(index=False))
         return ""
 

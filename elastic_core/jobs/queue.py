@@ -169,9 +169,9 @@ class Queue(Generic[AnyJob]):
             values = (self.kind, json.dumps(plain), self.thread_count(request))
             number = table.execute("INSERT INTO jobs (kind, request, threads) VALUES (?, ?, ?)", values).lastrowid
             over = [job for job in jobs if not job.active]
-            expired = over[: -self.max_ended or None] if self.max_ended is not None else []
-            table.executemany("DELETE FROM jobs WHERE id = ?", [(int(job.id),) for job in expired])
-        for job in expired:
+            expired_jobs = over[: -self.max_ended or None] if self.max_ended is not None else []
+            table.executemany("DELETE FROM jobs WHERE id = ?", [(int(job.id),) for job in expired_jobs])
+        for job in expired_jobs:
             with suppress(InputError, FileNotFoundError):
                 files.remove_folder(job.path, self.folder)
         start_next(self.root)
@@ -327,16 +327,16 @@ def _make_table(folder: Path) -> None:
     with FileLock(folder / "create.lock", timeout=10.0):
         if (folder / "jobs.sqlite").exists():
             return
-        fresh = folder / ".new-jobs.sqlite"
-        for path in folder.glob(f"{fresh.name}*"):  # of a process that was killed while it made one
+        new_table = folder / ".new-jobs.sqlite"
+        for path in folder.glob(f"{new_table.name}*"):  # of a process that was killed while it made one
             path.unlink()
-        table = sqlite3.connect(fresh, isolation_level=None)
+        table = sqlite3.connect(new_table, isolation_level=None)
         try:
             table.execute("PRAGMA journal_mode = WAL")  # readers wait for nobody
             table.executescript(TABLES)
         finally:
             table.close()
-        os.replace(fresh, folder / "jobs.sqlite")
+        os.replace(new_table, folder / "jobs.sqlite")
 
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:

@@ -104,8 +104,8 @@ def _send_heartbeat(jobs: Queue[Any], context: JobContext, lock: FileLock, over:
     here."""
     while not over.is_set():
         with suppress(InputError):
-            listed = queue.update_job(jobs.folder, context.id, beat=time.time())
-            rows = queue.read_rows(jobs.folder) if listed else []
+            is_listed = queue.update_job(jobs.folder, context.id, beat=time.time())
+            rows = queue.read_rows(jobs.folder) if is_listed else []
             if not any(f"{row['id']:06}" == context.id and not row["stopping"] for row in rows):
                 context.request_stop()
         if jobs.stops_at_once and context.is_stopping() and not over.is_set():

@@ -138,8 +138,8 @@ def _score_beside_chance(labels: ndarray, truth: ndarray, rng: np.random.Generat
 def event_truth(dataset: Dataset, users: ndarray, ends: ndarray, length: int) -> ndarray:
     """True interest of the events a model read, flat, in the order of `batch.items[batch.real]`."""
     assert dataset.truth is not None
-    where = ends[:, None] + np.arange(-length, 0)
-    return dataset.truth.event_interest[where[where >= dataset.histories.offsets[users][:, None]]]
+    positions = ends[:, None] + np.arange(-length, 0)
+    return dataset.truth.event_interest[positions[positions >= dataset.histories.offsets[users][:, None]]]
 
 
 def label_agreement(experts: ndarray, truth: ndarray) -> dict[str, float]:

@@ -57,8 +57,8 @@ class RoutedUsers:
         draws = int(np.clip(MOST_LOADS // most, 20, draws))
         loads = np.zeros((draws, most), np.int64)
         for row, experts in zip(loads, random_choices(n_users, k, size, draws, seed), strict=True):
-            busy = np.sort(np.unique(experts, return_counts=True)[1])
-            row[most - len(busy) :] = busy
+            sorted_loads = np.sort(np.unique(experts, return_counts=True)[1])
+            row[most - len(sorted_loads) :] = sorted_loads
         low, high = (np.pad(np.quantile(loads, share, axis=0), (size - most, 0)) for share in (0.025, 0.975))
         return low, high, float((loads > 0).sum() / (draws * size))
 
@@ -143,11 +143,11 @@ def random_choices(n_users: int, k: int, size: int, draws: int, seed: int) -> It
             yield rng.random((n_users, size)).argpartition(k - 1, axis=1)[:, :k]
             continue
         chosen = rng.integers(size, size=(n_users, k))
-        repeated = np.arange(n_users)
-        while len(repeated):  # whoever got the same expert twice draws anew
-            ordered = np.sort(chosen[repeated], axis=1)
-            repeated = repeated[(ordered[:, 1:] == ordered[:, :-1]).any(1)]
-            chosen[repeated] = rng.integers(size, size=(len(repeated), k))
+        users_with_repeats = np.arange(n_users)
+        while len(users_with_repeats):  # whoever got the same expert twice draws anew
+            ordered = np.sort(chosen[users_with_repeats], axis=1)
+            users_with_repeats = users_with_repeats[(ordered[:, 1:] == ordered[:, :-1]).any(1)]
+            chosen[users_with_repeats] = rng.integers(size, size=(len(users_with_repeats), k))
         yield chosen
 
 

@@ -54,7 +54,7 @@ class RoutingMetrics:
 
 @torch.inference_mode()
 def measure_routing(
-    model: Recommender, dataset: Dataset, split: Split = "test", tell: Callable[[float], None] = lambda share: None
+    model: Recommender, dataset: Dataset, split: Split = "test", report_progress: Callable[[float], None] = lambda share: None
 ) -> RoutingMetrics:  # fmt: skip
     """All figures over up to 4,000 people at random with at least 8 events. Takes five retrievals of each; tells the share done.
 
@@ -63,7 +63,7 @@ def measure_routing(
 
     def report_r2(x: ndarray, y: ndarray, rng: Generator) -> float:
         r2 = held_out_r2(x, y, rng)
-        tell(next(steps) / STEPS)
+        report_progress(next(steps) / STEPS)
         return r2
 
     rng = np.random.default_rng(0)
@@ -90,8 +90,8 @@ def measure_routing(
     taste = _popularity_features(items, popularity)
     shares = genre_shares(dataset, items)
     chosen = _indicator_table(everything)
-    tell(next(steps) / STEPS)
-    anything = np.where(items > 0, np.random.default_rng([0, 1]).choice(items[items > 0], items.shape), 0)
+    report_progress(next(steps) / STEPS)
+    random_items = np.where(items > 0, np.random.default_rng([0, 1]).choice(items[items > 0], items.shape), 0)
     return RoutingMetrics(
         halves=mean_overlap(odd_half, even_half),
         stranger=mean_overlap(odd_half[by_length], even_half[np.roll(by_length, -1)]),
@@ -100,7 +100,9 @@ def measure_routing(
         length=report_r2(chosen, log_length[:, None], rng),
         length_popularity=report_r2(taste, log_length[:, None], rng),
         length_kinds=report_r2(_kind_shares(items), log_length[:, None], np.random.default_rng([0, 3])),
-        count=report_r2(_indicator_table(_retrieve_experts(model, anything)), log_length[:, None], np.random.default_rng([0, 2])),
+        count=report_r2(
+            _indicator_table(_retrieve_experts(model, random_items)), log_length[:, None], np.random.default_rng([0, 2])
+        ),
         genres=report_r2(chosen, shares, rng) if shares is not None else float("nan"),
         genres_shuffled=report_r2(rng.permutation(chosen), shares, rng) if shares is not None else float("nan"),
         users=len(users),

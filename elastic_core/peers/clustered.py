@@ -52,10 +52,10 @@ def cluster_queries(q: Tensor, real: Tensor, directions: Tensor, clusters: int) 
     centres = code.gather(2, first[:, None, :, None].expand(-1, code.shape[1], -1, code.shape[-1]))
     for _ in range(ITERATIONS):
         member = _membership((code @ centres.mT).argmax(-1), real, clusters, code)
-        moved = torch.where(member.sum(2).unsqueeze(-1) > 0, _hash_signs(member.mT @ code), centres)
-        if moved.device.type == "cpu" and not torch.compiler.is_compiling() and torch.equal(moved, centres):
+        new_centres = torch.where(member.sum(2).unsqueeze(-1) > 0, _hash_signs(member.mT @ code), centres)
+        if new_centres.device.type == "cpu" and not torch.compiler.is_compiling() and torch.equal(new_centres, centres):
             break  # more would change nothing, but to ask another device costs more
-        centres = moved
+        centres = new_centres
     return (code @ centres.mT).argmax(-1)
 
 
@@ -65,8 +65,8 @@ def _hash_signs(x: Tensor) -> Tensor:
 
 def _membership(cluster: Tensor, real: Tensor, clusters: int, like: Tensor) -> Tensor:
     """Who is in which cluster, `[B, H, N, C]`: 1 or 0, and 0 for padding. Numbers are those of `like`."""
-    nobody = torch.zeros(*cluster.shape, clusters, dtype=like.dtype, device=like.device)
-    return nobody.scatter_(-1, cluster.unsqueeze(-1), real[:, None, :, None].expand(*cluster.shape, 1).to(like.dtype))
+    no_members = torch.zeros(*cluster.shape, clusters, dtype=like.dtype, device=like.device)
+    return no_members.scatter_(-1, cluster.unsqueeze(-1), real[:, None, :, None].expand(*cluster.shape, 1).to(like.dtype))
 
 
 class ClusteredAttention(Attention):

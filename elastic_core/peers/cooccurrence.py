@@ -59,12 +59,12 @@ class Cooccurrence(Recommender):
         columns = self.n_items + 1
         table = torch.zeros(columns, columns)  # on the CPU, where adding has one order
         for distance in range(1, WINDOW + 1):
-            together = owners[distance:] == owners[:-distance]
-            first = torch.from_numpy(items[:-distance][together])
-            then = torch.from_numpy(items[distance:][together])
+            same_owner = owners[distance:] == owners[:-distance]
+            first = torch.from_numpy(items[:-distance][same_owner])
+            later_items = torch.from_numpy(items[distance:][same_owner])
             weight = torch.full((len(first),), FADE ** (distance - 1))
-            table.view(-1).index_add_(0, first * columns + then, weight)
-            table.view(-1).index_add_(0, then * columns + first, weight * BACKWARD)
+            table.view(-1).index_add_(0, first * columns + later_items, weight)
+            table.view(-1).index_add_(0, later_items * columns + first, weight * BACKWARD)
         n = torch.from_numpy(dataset.item_counts()).clamp(min=1).float()
         table.div_(n[:, None] ** SOURCE_POWER).div_(n**TARGET_POWER)
         self.table = table.to(self.recency.device)

@@ -61,9 +61,9 @@ def usual_protocol(dataset: Dataset) -> str:
 
 
 def compare_with_baselines(
-    run: Run, dataset: Dataset, protocol: str = ONLY_UNSEEN, tell: Callable[[str], None] = lambda name: None
+    run: Run, dataset: Dataset, protocol: str = ONLY_UNSEEN, report_name: Callable[[str], None] = lambda name: None
 ) -> BaselineComparison:
-    """Fits and ranks every model that needs no training; `tell` hears its name first.
+    """Fits and ranks every model that needs no training; `report_name` hears its name first.
 
     Raises InputError for a run without a test."""
     run_report, own_name = run.report(), run.config.model.name
@@ -73,7 +73,7 @@ def compare_with_baselines(
         if models.model_class(name).objective or name == own_name:
             continue
         label = config.label or name
-        tell(label)
+        report_name(label)
         try:
             model = models.build(config(), dataset.catalog)
             model.fit(dataset)
@@ -98,8 +98,8 @@ def read_comparison(run: Run) -> BaselineComparison | None:
         rows = tuple(_read_row(row) for row in plain["rows"])
         protocol = WITH_SEEN if plain.get("protocol") == WITH_SEEN else ONLY_UNSEEN
         n_users, chance = plain["people"], plain["chance"]
-        known = files.is_number(n_users) and files.is_number(chance)
-        return BaselineComparison(int(n_users), float(chance), rows, protocol) if known else None
+        are_numbers = files.is_number(n_users) and files.is_number(chance)
+        return BaselineComparison(int(n_users), float(chance), rows, protocol) if are_numbers else None
     except (InputError, KeyError, TypeError, ValueError, OverflowError):
         return None
 
@@ -116,11 +116,11 @@ def _read_row(plain: dict[str, Any]) -> BaselineRow:
 def random_ndcg(dataset: Dataset, protocol: str = ONLY_UNSEEN) -> float:
     """NDCG@10 of a random order of everybody's candidates, exactly."""
     histories, columns = dataset.histories, dataset.catalog.n_items + 1
-    others = np.full(histories.n_users, dataset.catalog.n_items - 1)
+    n_others = np.full(histories.n_users, dataset.catalog.n_items - 1)
     owners = np.repeat(np.arange(histories.n_users), histories.lengths)
     readable = np.arange(len(owners)) < dataset.split_ends("test")[owners]
     seen = np.unique(owners[readable] * columns + histories.items[readable])  # each seen item of each user once
     if protocol != WITH_SEEN:
         target_seen = np.isin(np.arange(histories.n_users) * columns + dataset.target_items("test"), seen)
-        others = dataset.catalog.n_items - np.bincount(seen // columns, minlength=histories.n_users) - ~target_seen
-    return float(expected_metrics(Ranks(np.zeros_like(others), others))[METRIC].mean())
+        n_others = dataset.catalog.n_items - np.bincount(seen // columns, minlength=histories.n_users) - ~target_seen
+    return float(expected_metrics(Ranks(np.zeros_like(n_others), n_others))[METRIC].mean())

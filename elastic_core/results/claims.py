@@ -140,7 +140,7 @@ QUESTIONS = (
 
 def answer_question(question: Question, data_sets: Sequence[DataSet], differences: Differences) -> Verdict:
     """A claim that a paired difference answers, one finding a data set."""
-    findings, missing = list[Finding](), list[tuple[DataSet, System]]()
+    findings, missing_systems = list[Finding](), list[tuple[DataSet, System]]()
     for data_set in data_sets:
         a = _asked_system(question, data_set)
         if a is None:
@@ -153,14 +153,14 @@ def answer_question(question: Question, data_sets: Sequence[DataSet], difference
         )
         row = _row_of(table, b)
         if row is None:
-            missing.append((data_set, b))
+            missing_systems.append((data_set, b))
             continue
-        together = int(table.loc[table["family"] == row["family"], "seeds_counted"].sum())
+        seeds_together = int(table.loc[table["family"] == row["family"], "seeds_counted"].sum())
         other = _other_answer_with_seen(data_set, a, b, row["winner"], differences)
-        findings.append(_make_finding(data_set, a, b, row, together, other))
-    titles = join_names([data_set.title for data_set, _ in missing])
-    absent = f"No finished run on {titles}." if missing else "" if findings else "No run here."
-    command = _command_for(missing)
+        findings.append(_make_finding(data_set, a, b, row, seeds_together, other))
+    titles = join_names([data_set.title for data_set, _ in missing_systems])
+    absent = f"No finished run on {titles}." if missing_systems else "" if findings else "No run here."
+    command = _command_for(missing_systems)
     return Verdict(question.key, question.claim, tuple(findings), question.change, "systems", command, absent)
 
 
@@ -191,15 +191,15 @@ def _other_answer_with_seen(data_set: DataSet, a: System, b: System, winner: str
     return true_minus(f"{WITH_SEEN} {row['difference']:+.4f}, {words}")
 
 
-def _command_for(missing: Sequence[tuple[DataSet, System]]) -> str:
+def _command_for(missing_systems: Sequence[tuple[DataSet, System]]) -> str:
     """What would run the first of these systems that is planned on its data."""
-    missing_pairs = {(data_set.key, system) for data_set, system in missing}
+    missing_pairs = {(data_set.key, system) for data_set, system in missing_systems}
     name = next((row.name for row in planned_runs() if (row.data, row.system) in missing_pairs), "")
     return f'elastic reproduce --only "{name}*"' if name else ""
 
 
-def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, together: int, other: str) -> Finding:
-    """`together`: how many comparisons the p of this one was adjusted for, itself among them."""
+def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, seeds_together: int, other: str) -> Finding:
+    """`seeds_together`: how many comparisons the p of this one was adjusted for, itself among them."""
     low, high, difference = map(float, row[["low", "high", "difference"]])
     sides = (data_set.systems[a], data_set.systems[b])
     answer: Answer = "not known"
@@ -208,7 +208,7 @@ def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, toget
         words = f"{'better' if row['winner'] == 'A' else 'worse'} (adjusted p {p_text(row['adjusted'])})"
     else:
         protocol = main_protocol(data_set.systems)
-        why, words = _why_not_known(sides, protocol, low, high, bool(row["seeds_counted"]), row["adjusted"], together)
+        why, words = _why_not_known(sides, protocol, low, high, bool(row["seeds_counted"]), row["adjusted"], seeds_together)
     where, against = f"{data_set.title}{recipe_label(a)}", system_label(b._replace(budget=""))
     trainings = " and ".join(str(len(side)) if needs_training(side[0]) else "none" for side in sides)
     numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, trainings: {trainings})"
@@ -227,7 +227,7 @@ def _why_not_known(
     high: float,
     seeds_counted: bool,
     adjusted: float,
-    together: int,
+    seeds_together: int,
 ) -> tuple[str, str]:
     """Why nothing is claimed, in brief, and as the rest of a sentence."""
     seen = "or more would usually be seen"
@@ -235,9 +235,9 @@ def _why_not_known(
         words = "one side was trained once, so luck in training is not in the interval; over people alone, only "
         return TRAINED_ONCE, f"{words}{detectable_from_interval(low, high):.4f} {seen}"
     if side_of_zero(low, high):
-        return f"may be luck among {together} comparisons", (
-            f"asked alone this would be a claim: zero lies outside. But {together} comparisons were made on these data, and 1 "
-            f"in 20 looks like this by luck; adjusted for that p is {p_text(adjusted)}, not below {LEVEL}"
+        return f"may be luck among {seeds_together} comparisons", (
+            f"asked alone this would be a claim: zero lies outside. But {seeds_together} comparisons were made on these data, "
+            f"and 1 in 20 looks like this by luck; adjusted for that p is {p_text(adjusted)}, not below {LEVEL}"
         )
     if all(len(side) > 1 for side in sides):
         detectable = noise_of_comparison(sides[0], sides[1], protocol).detectable_difference()

@@ -169,13 +169,13 @@ def _check_one_system(side: Sequence[Run]) -> None:
 
 
 def _check_same_evaluation(a: Report, b: Report) -> None:
-    for what, one, other in (
+    for metric_name, one, other in (
         ("data", a.data_hash, b.data_hash),
         ("split", a.split, b.split),
         ("candidate seed", a.seed, b.seed),
     ):
         if one != other:
-            raise InputError(f"reports on a different {what} cannot be compared: {one} and {other}")
+            raise InputError(f"reports on a different {metric_name} cannot be compared: {one} and {other}")
     if not np.array_equal(a.users, b.users):
         raise InputError(f"reports on different people cannot be compared: {len(a.users)} and {len(b.users)} users")
 

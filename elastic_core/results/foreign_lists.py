@@ -31,25 +31,25 @@ class ForeignLists(NamedTuple):
 
 def read_lists(table: pd.DataFrame, dataset: Dataset) -> ForeignLists:
     """Raises InputError where a column is missing, a rank is no number, or nobody of the data has a list."""
-    if missing := [name for name in COLUMNS if name not in table]:
-        raise InputError(f"lists need the columns {', '.join(COLUMNS)}; {', '.join(missing)} is missing")
+    if missing_columns := [name for name in COLUMNS if name not in table]:
+        raise InputError(f"lists need the columns {', '.join(COLUMNS)}; {', '.join(missing_columns)} is missing")
     ranks = pd.to_numeric(table["rank"], errors="coerce")
     if ranks.isna().any():
         raise InputError(f"row {int(ranks.isna().argmax()) + 1} of the lists has no number for a rank")
     numbers = {str(raw): number for number, raw in enumerate(dataset.histories.user_ids)}
     users = table["user"].map(id_text).map(numbers).fillna(-1).astype(np.int64)
     items = table["item"].map(lambda raw: dataset.catalog.find_item(id_text(raw))).astype(np.int64)
-    known = (users >= 0) & (items > 0)
-    rows = pd.DataFrame({"user": users, "item": items, "rank": ranks})[known]
+    is_known = (users >= 0) & (items > 0)
+    rows = pd.DataFrame({"user": users, "item": items, "rank": ranks})[is_known]
     rows = rows.sort_values(["user", "rank"], kind="stable").drop_duplicates(["user", "item"])
     if rows.empty:
         raise InputError(f"the lists hold no user and item of {dataset.label}")
-    without = dataset.histories.n_users - rows["user"].nunique()
+    n_without = dataset.histories.n_users - rows["user"].nunique()
     counts = (
         (int((users < 0).sum()), "rows are of users that the data do not have"),
         (int(((users >= 0) & (items == 0)).sum()), "rows are of items that the data do not have, and were left out"),
-        (int(known.sum()) - len(rows), "rows repeat a user and item"),
-        (without, "people have no list, which counts as a miss"),
+        (int(is_known.sum()) - len(rows), "rows repeat a user and item"),
+        (n_without, "people have no list, which counts as a miss"),
     )
     notes = tuple(f"{count:,} {what}" for count, what in counts if count)
     return ForeignLists(rows["user"].to_numpy(), rows["item"].to_numpy(), notes)
@@ -57,16 +57,16 @@ def read_lists(table: pd.DataFrame, dataset: Dataset) -> ForeignLists:
 
 def rank_lists(lists: ForeignLists, dataset: Dataset) -> Report:
     """A report of the test split under `PROTOCOLS`; a target outside its list stands last."""
-    candidates, everybody = Candidates(dataset, "test", SEED), np.arange(dataset.histories.n_users)
+    candidates, all_users = Candidates(dataset, "test", SEED), np.arange(dataset.histories.n_users)
     ranks = {}
     for protocol in PROTOCOLS:
         users, items = _candidates_of(lists, candidates, protocol)
         place = np.arange(len(users)) - np.searchsorted(users, users)  # in the user's own list, from 0
         hit = items == candidates.targets[users]
-        above = np.full(len(everybody), dataset.catalog.n_items - 1, dtype=np.int32)
+        above = np.full(len(all_users), dataset.catalog.n_items - 1, dtype=np.int32)
         above[users[hit]] = place[hit]
         ranks[protocol] = Ranks(above, np.zeros_like(above))
-    return Report(ranks, everybody, "test", dataset.hash, SEED, 0.0)
+    return Report(ranks, all_users, "test", dataset.hash, SEED, 0.0)
 
 
 def known_cutoffs(lists: ForeignLists, dataset: Dataset, protocol: str) -> list[int]:
@@ -78,7 +78,7 @@ def known_cutoffs(lists: ForeignLists, dataset: Dataset, protocol: str) -> list[
 
 def _candidates_of(lists: ForeignLists, candidates: Candidates, protocol: str) -> tuple[np.ndarray, np.ndarray]:
     """The rows of the lists whose items are candidates, or targets, under a protocol."""
-    listed = candidates.list_candidates(protocol, np.arange(len(candidates.targets)))
-    left_out = listed.rows * candidates.columns + listed.items
+    candidate_lists = candidates.list_candidates(protocol, np.arange(len(candidates.targets)))
+    left_out = candidate_lists.rows * candidates.columns + candidate_lists.items
     keep = ~np.isin(lists.users * candidates.columns + lists.items, left_out) | (lists.items == candidates.targets[lists.users])
     return lists.users[keep], lists.items[keep]

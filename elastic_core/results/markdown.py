@@ -95,12 +95,12 @@ def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *lines))
 
 
-def _score_cells(runs: list[Run], measured: Sequence[tuple[str, str]]) -> list[str]:
+def _score_cells(runs: list[Run], metric_columns: Sequence[tuple[str, str]]) -> list[str]:
     """`0.1282 ± 0.0168` for each protocol and metric, or why not."""
     if not all(run.has_report for run in runs):
-        return [NO_RANKS] + [""] * (len(measured) - 1)
+        return [NO_RANKS] + [""] * (len(metric_columns) - 1)
     reports = [run.report() for run in runs]
-    intervals = [average_over_seeds(reports, protocol, metric) for protocol, metric in measured]
+    intervals = [average_over_seeds(reports, protocol, metric) for protocol, metric in metric_columns]
     return [f"{each.mean:.4f} ± {1.96 * each.error:.4f}" for each in intervals]
 
 
@@ -148,8 +148,8 @@ def _summary_table(data_sets: Sequence[Systems]) -> Iterable[str]:
         minus = [_summary_claim(claims[rival]) if rival in claims else "" for rival in (sasrec, control)]
         if control in claims:  # a lead over plain SASRec claims nothing beside the fair control
             minus[0] = minus[0].replace("**", "")
-        known = "" if protocol == "full" else ", known items stay"
-        lines.append([_data_titles(systems)[0] + recipe_label(ours) + known, *cells, *minus])
+        known_text = "" if protocol == "full" else ", known items stay"
+        lines.append([_data_titles(systems)[0] + recipe_label(ours) + known_text, *cells, *minus])
     if lines:
         heads = ["NDCG@10 ± 95% over people", "best by counting", model_label("sasrec"), "SASRec with convolution"]
         heads += [model_label(OURS[0]), "interest slots", "ELASTIC minus SASRec: 95%, p"]
@@ -192,18 +192,18 @@ def _recipe_rows(systems: Systems, recipe: tuple[str, ...], first: bool) -> Iter
     """Baselines need no training and belong to every recipe: they stand beside the first, and where something may be claimed."""
     ours = [system for system in our_systems(systems) if system.recipe == recipe]
     may_claim = any(len(systems[system]) > 1 for system in ours)
-    beside = [system for system in systems if system.model in BASELINES and (first or may_claim)]
+    compared_systems = [system for system in systems if system.model in BASELINES and (first or may_claim)]
     trained = [system for system in systems if system.model not in BASELINES and system.recipe == recipe]
     claims = {one.model: _claims_of(systems, one) for one in ours}
     main = main_protocol(systems)
-    measured = [*((protocol, METRIC) for protocol in PROTOCOLS), (main, "HR@10")]
+    metric_columns = [*((protocol, METRIC) for protocol in PROTOCOLS), (main, "HR@10")]
     biased = [(system, one) for one in ours for system in with_repeat_bias(one, systems)]
-    titles = {system: system_title(system, systems[system]) for system in [*beside, *sorted(trained, key=is_variant)]}
+    titles = {system: system_title(system, systems[system]) for system in [*compared_systems, *sorted(trained, key=is_variant)]}
     titles |= {system: f"{model_label(one.model)}{recipe_label(one)}: {WITH_REPEATS}" for system, one in biased}
     for system, title in titles.items():
         runs = systems[system]
         minus = [claims.get(model, {}).get(system) for model in OURS]
-        cells = [*_score_cells(runs, measured), *(_basket_cells(runs) if main == WITH_SEEN else ())]
+        cells = [*_score_cells(runs, metric_columns), *(_basket_cells(runs) if main == WITH_SEEN else ())]
         yield [title, _n_seeds(runs), *cells, *(_summary_claim(claim) if claim else "" for claim in minus)]
 
 
@@ -230,11 +230,11 @@ def _run_section(data: str, systems: Systems, protocol: str) -> str:
     first = next(iter(systems.values()))[0]
     start, test = first.last_event("start"), first.last_event("test")
     if protocol == "all":
-        measured = [(name, METRIC) for name in PROTOCOLS]
-        heads, what = [f"{name} {metric}" for name, metric in measured], "all protocols"
+        metric_columns = [(name, METRIC) for name in PROTOCOLS]
+        heads, what = [f"{name} {metric}" for name, metric in metric_columns], "all protocols"
     else:
-        measured = [(protocol, metric) for metric in (METRIC, "HR@10")]
-        heads, what = [metric for _, metric in measured], f"protocol {protocol}"
+        metric_columns = [(protocol, metric) for metric in (METRIC, "HR@10")]
+        heads, what = [metric for _, metric in metric_columns], f"protocol {protocol}"
     heads = ["system", "seeds", *(f"{head} ± 95%" for head in heads), "spread of seeds", "parameters", "experts used", "device"]
     title = f"{start.get('data', data)}, data {start.get('data_hash', '?')}, test split, {what}, {test.get('users', 0):,} people"
     lines = []
@@ -242,7 +242,7 @@ def _run_section(data: str, systems: Systems, protocol: str) -> str:
         used = [test["used"] for run in runs if "used" in (test := run.last_event("test"))]
         starts = [run.last_event("start") for run in runs]
         lines.append([
-            str(system), str(len(runs)), *_score_cells(runs, measured), _spread_cell(runs, measured[0][0]),
+            str(system), str(len(runs)), *_score_cells(runs, metric_columns), _spread_cell(runs, metric_columns[0][0]),
             f"{starts[0].get('parameters', 0):,}", f"{statistics.fmean(used):.0%}" if used else "",
             ", ".join(sorted({str(start.get("device", "?")) for start in starts})),
         ])  # fmt: skip

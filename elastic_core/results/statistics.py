@@ -55,9 +55,9 @@ class TrainingNoise(NamedTuple):
     @classmethod
     def pool_systems(cls, systems: Sequence[ndarray]) -> "TrainingNoise | None":
         """Over systems [S, n] that were trained alike, of all that were trained twice; None where none was."""
-        repeated = [values for values in systems if len(values) > 1]
-        degrees = sum(len(values) - 1 for values in repeated)
-        total = sum((len(values) - 1) * float(values.mean(1).var(ddof=1)) for values in repeated)
+        repeated_sides = [values for values in systems if len(values) > 1]
+        degrees = sum(len(values) - 1 for values in repeated_sides)
+        total = sum((len(values) - 1) * float(values.mean(1).var(ddof=1)) for values in repeated_sides)
         return cls(total / degrees, degrees) if degrees else None
 
 
@@ -80,11 +80,11 @@ def paired_difference(
 
     # The parts of the variance, each with its degrees of freedom: users first, then the seeds of either side.
     parts = [(float((a.mean(0) - b.mean(0)).var(ddof=1)) / n, n - 1)]
-    repeated = [side for side in (a, b) if seeds_counted and len(side) > 1]
+    repeated_sides = [side for side in (a, b) if seeds_counted and len(side) > 1]
     if noise is None:
-        parts += sorted((_seed_variance(side), len(side) - 1) for side in repeated)
-    elif repeated:
-        pooled = sorted(max(_seed_variance(side), noise.variance / len(side)) for side in repeated)
+        parts += sorted((_seed_variance(side), len(side) - 1) for side in repeated_sides)
+    elif repeated_sides:
+        pooled = sorted(max(_seed_variance(side), noise.variance / len(side)) for side in repeated_sides)
         parts.append((sum(pooled), noise.degrees))
     variances, degrees = (np.array(column, float)[:, None] for column in zip(*parts, strict=True))
 
@@ -188,8 +188,8 @@ class NoiseParts(NamedTuple):
                 "power needs two seeds of either side at least, and the same people: one run does not show its noise"
             )
         (seeds_a, rest_a), (seeds_b, rest_b) = _variance_components(a), _variance_components(b)
-        apart = float((a.mean(0) - b.mean(0)).var(ddof=1))
-        users = max(0.0, apart - rest_a / len(a) - rest_b / len(b))  # an estimate below zero counts as zero
+        variance_of_difference = float((a.mean(0) - b.mean(0)).var(ddof=1))
+        users = max(0.0, variance_of_difference - rest_a / len(a) - rest_b / len(b))  # an estimate below zero counts as zero
         return cls(users, seeds_a + seeds_b, rest_a + rest_b, a.shape[1], min(len(a), len(b)))
 
     def detectable_difference(self, users: int | None = None, seeds: int | None = None) -> float:
@@ -197,12 +197,12 @@ class NoiseParts(NamedTuple):
         (default: as many as there are). Few seeds tell the width of the interval badly, so how wide it comes out is drawn
         DRAWS times."""
         n, n_seeds = users or self.n, max(seeds or self.n_seeds, 2)
-        rest = self.rest / (n * n_seeds)
-        deviation = math.sqrt(self.users / n + self.seeds / n_seeds + rest)
+        residual = self.rest / (n * n_seeds)
+        deviation = math.sqrt(self.users / n + self.seeds / n_seeds + residual)
         if not deviation:
             return 0.0
-        side = self.seeds / n_seeds / 2 + rest / 2
-        expected = np.array([self.users / n + rest, side, side])  # what contrast estimates, on the large side
+        side = self.seeds / n_seeds / 2 + residual / 2
+        expected = np.array([self.users / n + residual, side, side])  # what contrast estimates, on the large side
         degrees, rng = np.array([n - 1, n_seeds - 1, n_seeds - 1], float), np.random.default_rng(0)
         estimated = np.array([part * rng.chisquare(own, DRAWS) / own for part, own in zip(expected, degrees, strict=True)])
         half = half_width(estimated, degrees[:, None])
@@ -234,8 +234,8 @@ def _variance_components(values: ndarray) -> tuple[float, float]:
     """How far a training moves everybody's mean, and one user besides: variances of [S, n]."""
     n_seeds, n = values.shape
     centred = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
-    rest = float((centred**2).sum() / ((n_seeds - 1) * (n - 1)))
-    return max(0.0, float(values.mean(1).var(ddof=1)) - rest / n), rest
+    residual = float((centred**2).sum() / ((n_seeds - 1) * (n - 1)))
+    return max(0.0, float(values.mean(1).var(ddof=1)) - residual / n), residual
 
 
 def detectable_from_interval(low: float, high: float) -> float:

@@ -119,8 +119,8 @@ class StoredRun(Run):
         raise self._no_folder()
 
     def _no_folder(self) -> InputError:
-        again = f"elastic reproduce --only {self.name} makes them again"
-        return InputError(f"the weights and items of {self.name} did not come along; {again}")
+        command_text = f"elastic reproduce --only {self.name} makes them again"
+        return InputError(f"the weights and items of {self.name} did not come along; {command_text}")
 
     def report(self) -> Report:
         """Everybody's ranks in the run's test. Shared: never change it. Raises InputError if they cannot be read."""
@@ -162,11 +162,11 @@ def _stored_runs(root: Path, runs_stamp: tuple[int, ...], epochs_stamp: tuple[in
     if not runs_stamp:
         return {}
     epochs = dict(iter(read_epochs(root).groupby("run", sort=False)))
-    nothing = pd.DataFrame(columns=list(EPOCH_COLUMNS))
+    empty_table = pd.DataFrame(columns=list(EPOCH_COLUMNS))
     stored = {}
     for row in read_runs(root).to_dict("records"):
         name = row["name"]
-        stored[name] = StoredRun(ranks_path(root, row["data"], name), row, epochs.get(name, nothing))
+        stored[name] = StoredRun(ranks_path(root, row["data"], name), row, epochs.get(name, empty_table))
     return stored
 
 
@@ -260,18 +260,18 @@ def read_report(run: StoredRun, stamp: tuple[int, ...]) -> Report:
     from pyarrow import ArrowException, parquet  # where ranks are read
 
     path = files.check_regular_file(run.path, LARGEST, run.path.parent)
-    called = files.file_name(path, run.path.parent)
+    file_name = files.file_name(path, run.path.parent)
     try:
         table = parquet.read_table(path, columns=list(RANK_COLUMNS[1:]))
     except (ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{called} cannot be read ({files.error_reason(error)})") from None
+        raise InputError(f"{file_name} cannot be read ({files.error_reason(error)})") from None
     protocol = np.asarray(table["protocol"].to_pandas().astype(str))
     user, above, tied = (table[name].to_numpy() for name in RANK_COLUMNS[2:])
     ranks, users = {}, np.arange(int(run.row["users"]))
     for name in dict.fromkeys(protocol):
         is_of_protocol = protocol == name
         if name not in PROTOCOLS or not np.array_equal(user[is_of_protocol], users):
-            raise InputError(f"{called} must rank all {len(users)} people once, in order, under known protocols")
+            raise InputError(f"{file_name} must rank all {len(users)} people once, in order, under known protocols")
         ranks[str(name)] = Ranks(above[is_of_protocol], tied[is_of_protocol])
     return Report(ranks, users, "test", run.data_hash, int(run.row["candidate_seed"]), 0.0, str(run.row["ranking_commit"]))
 
@@ -356,5 +356,5 @@ def _replace_rows(path: Path, read: Any, key: str, name: str, rows: pd.DataFrame
     if not path.exists():
         return rows
     table = read(path.parent)
-    joined = pd.concat([table[table[key] != name], rows], ignore_index=True) if len(rows) else table[table[key] != name]
-    return joined.sort_values(key, kind="stable", ignore_index=True)
+    all_rows = pd.concat([table[table[key] != name], rows], ignore_index=True) if len(rows) else table[table[key] != name]
+    return all_rows.sort_values(key, kind="stable", ignore_index=True)

@@ -113,7 +113,7 @@ def leaderboard(data_set: DataSet, protocol: str, compare: CompareRuns = compare
     if measured.empty:
         return pd.DataFrame(columns=list(LEADERBOARD))
     cards = baseline_cards(systems, protocol)
-    beside = _beside_cards(systems, cards) if cards else beside_baseline(systems, protocol, compare)
+    lead_text = _beside_cards(systems, cards) if cards else beside_baseline(systems, protocol, compare)
     first_runs = [runs[0] for runs in systems.values()]
     starts = [run.last_event("start") for run in first_runs]
     weights = [run.path / WEIGHTS for run in first_runs]
@@ -125,7 +125,7 @@ def leaderboard(data_set: DataSet, protocol: str, compare: CompareRuns = compare
             METRIC: measured.loc[[METRIC], "mean"].to_numpy(),
             "± 95%": measured.loc[[METRIC], "half"].to_numpy(),
             "spread": measured.loc[[METRIC], "spread"].to_numpy(),
-            "beside the baseline": [beside[system] for system in systems],
+            "beside the baseline": [lead_text[system] for system in systems],
             "HR@10": measured.loc[["HR@10"], "mean"].to_numpy(),
             "MRR@10": measured.loc[["MRR@10"], "mean"].to_numpy(),
             PAPER_COLUMN: [_paper_value(system, run, protocol) for system, run in zip(systems, first_runs, strict=True)],
@@ -225,8 +225,8 @@ def _above_or_below(lead: float, name: str) -> str:
 
 
 def _paper_value(system: System, run: Run, protocol: str) -> float:
-    alike = run.config.data.source == "ml-1m" and protocol == "pop100" and not is_variant(system) and not system.mark
-    return PAPER.get(system.model, math.nan) if alike else math.nan
+    is_paper_setting = run.config.data.source == "ml-1m" and protocol == "pop100" and not is_variant(system) and not system.mark
+    return PAPER.get(system.model, math.nan) if is_paper_setting else math.nan
 
 
 def settings_text(runs: Sequence[Run]) -> str:
@@ -269,9 +269,9 @@ def difference_table(data_set: DataSet, ours: System, protocol: str, compare: Co
             if comparison is None:
                 continue
             other_name = system_title(other, systems[other])
-            short = other_name.partition(": ")[2] if family == VARIANTS else ""
+            short_name = other_name.partition(": ")[2] if family == VARIANTS else ""
             rows.append({
-                "family": family, "system": other_name, "short": short or other_name, "label": str(other),
+                "family": family, "system": other_name, "short": short_name or other_name, "label": str(other),
                 "seeds": len(systems[other]), "n": comparison.users, "A": comparison.mean_a, "B": comparison.mean_b,
                 "difference": comparison.difference, "low": comparison.low, "high": comparison.high, "p": comparison.p,
                 "adjusted": claim.adjusted_p, "seeds_counted": comparison.seeds_counted, "winner": claim.winner,
@@ -329,20 +329,20 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     rivals = differences[differences["family"] == RIVALS]
     compared, what = (rivals, "systems of others (our own variants are not counted)") if len(rivals) else (differences, "others")
     if compared.empty:
-        beside = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
-        return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {beside}."
+        lead_text = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
+        return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {lead_text}."
     names = compared["system"].str.replace(BUDGET, "", regex=True)
     better, worse = (names[compared["winner"] == side].tolist() for side in ("A", "B"))
     counted = compared["seeds_counted"].astype(bool)
-    once = int((~counted & (compared["winner"] == "")).sum())
+    n_trained_once = int((~counted & (compared["winner"] == "")).sum())
     if not better and not worse:
-        note = f" ({once} trained once)" if once else ""
+        note = f" ({n_trained_once} trained once)" if n_trained_once else ""
         return f"As far as we know, {ours} is neither better nor worse than any of {len(compared)} {what}{note}."
     sentences = f"{ours} is better than {len(better)} of {len(compared)} {what}, and worse than {join_names(worse) or 'none'}."
     close = names[counted & (compared["winner"] == "")].tolist()
     if close:
         sentences += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {join_names(close)}."
-    return sentences + (f" {once} trained only once, so nothing is claimed." if once else "")
+    return sentences + (f" {n_trained_once} trained only once, so nothing is claimed." if n_trained_once else "")
 
 
 # --- worlds whose truth is known --------------------------------------------------------------------------------------

@@ -301,13 +301,18 @@ class Run:
         start, test, end = (self.last_event(kind) for kind in ("start", "test", "end"))
         scores = test.get("protocols", {}).get(self.protocol, {})
         errors = test.get("errors", {}).get(self.protocol, {})
-        measured = [f"{name} {scores[name]:.4f} ± {1.96 * errors[name]:.4f}" for name in ("NDCG@10", "HR@10") if name in scores]
+        score_texts = [
+            f"{name} {scores[name]:.4f} ± {1.96 * errors[name]:.4f}" for name in ("NDCG@10", "HR@10") if name in scores
+        ]
         model = self.config.model
         return [
             ("model", f"{model.label or model.name}, {start.get('parameters', 0):,} parameters, reads {model.length} events"),
             ("data", f"{start.get('data', self.config.data.source)} (hash {start.get('data_hash', 'unknown')})"),
             ("training", f"{len(self.events('epoch'))} epochs, {end.get('seconds', 0):.0f} s; {end.get('reason', 'not ended')}"),
-            ("test", f"{', '.join(measured)} (protocol {self.protocol}, {test['users']:,} people)" if measured else "none yet"),
+            (
+                "test",
+                f"{', '.join(score_texts)} (protocol {self.protocol}, {test['users']:,} people)" if score_texts else "none yet",
+            ),
             ("folder", str(self.path)),
         ]
 
@@ -443,10 +448,10 @@ def open_run(path: Path | str) -> Run:
 @functools.lru_cache(maxsize=256)
 def _read_report(run: Run, stamp: tuple[int, ...], of_log: tuple[int, ...]) -> Report:
     """A page asks for the same ranks dozens of times. Shared: never change it."""
-    called = run._file_name(ranks.FILE)
-    report = ranks.read_ranks(files.check_regular_file(run.path / ranks.FILE, ranks.LARGEST, run.path), called)
+    file_name = run._file_name(ranks.FILE)
+    report = ranks.read_ranks(files.check_regular_file(run.path / ranks.FILE, ranks.LARGEST, run.path), file_name)
     if report.data_hash != (run.last_event("start") or {}).get("data_hash", report.data_hash):
-        raise InputError(f"{called} is of other data ({report.data_hash}) than the run")
+        raise InputError(f"{file_name} is of other data ({report.data_hash}) than the run")
     return report
 
 

@@ -31,9 +31,9 @@ def basket_scores(
     with evaluation_mode(scorer) as judge:
         for chunk, scores, _ in score_batches(judge, scorer.length, dataset, candidates, users, batch, device):
             top = scores[:, 1:].topk(cutoff).indices.cpu().numpy() + 1
-            for user, listed in zip(chunk, top, strict=True):
+            for user, items_listed in zip(chunk, top, strict=True):
                 basket = dataset.next_items(user, split)
-                hits = np.isin(listed, basket)
+                hits = np.isin(items_listed, basket)
                 gains[user] = (hits * discounts[:cutoff]).sum() / best[min(len(basket), cutoff) - 1]
                 shares[user] = hits.sum() / len(basket)
     ndcg, recall = Interval.from_values(gains), Interval.from_values(shares)

@@ -33,9 +33,9 @@ def list_rows(model: Recommender, dataset: Dataset, split: Split, protocol: str)
     """
     users = dataset.users_with_target(split)
     lists, place = top_lists(model, dataset, split, protocol, users), popularity_places(dataset.item_counts())
-    listed = lists > 0
-    popularity = np.where(listed, place[lists], 0).sum(1)[listed.any(1)] / listed.sum(1)[listed.any(1)]
-    coverage = len(np.unique(lists[listed])) / dataset.catalog.n_items
+    is_listed = lists > 0
+    popularity = np.where(is_listed, place[lists], 0).sum(1)[is_listed.any(1)] / is_listed.sum(1)[is_listed.any(1)]
+    coverage = len(np.unique(lists[is_listed])) / dataset.catalog.n_items
     chosen = place[dataset.target_items(split)[users]]
     return [
         (protocol, f"coverage@{TOP}", coverage, np.nan, np.nan, len(users)),

@@ -53,8 +53,8 @@ def transfer_items(learned: Recommender, old: Catalog, model: Recommender, new: 
 def _item_rows(table: Tensor, old_rows: Tensor) -> Tensor:
     """A table `[n_old + 1, …]` in the order of `old_rows [n_new + 1]`, with the mean row for unknown items; row 0 is padding."""
     rows = table[old_rows].clone()
-    unknown = old_rows == 0
-    unknown[0] = False
+    is_unknown = old_rows == 0
+    is_unknown[0] = False
     if table.is_floating_point():
-        rows[unknown] = table[1:].mean(0)
+        rows[is_unknown] = table[1:].mean(0)
     return rows

@@ -23,41 +23,41 @@ def write_items(catalog: Catalog, path: Path, titled: bool, counts: np.ndarray |
         columns["title"] = catalog.titles
     if titled and catalog.genres is not None:
         columns["genres"] = np.array([BETWEEN.join(genres) for genres in catalog.genres], dtype=object)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["id", *columns])
     writer.writerows(zip(range(1, catalog.n_items + 1), *(column[1:] for column in columns.values()), strict=True))
-    files.write_text(path, out.getvalue())
+    files.write_text(path, buffer.getvalue())
 
 
-def read_items(path: Path, within: Path) -> Catalog:
+def read_items(path: Path, folder: Path) -> Catalog:
     """Raises InputError for what is no such table, and where it is cut short."""
-    columns = _read_columns(path, within)
+    columns = _read_columns(path, folder)
     genres = columns.get("genres")
-    listed = None if genres is None else tuple(tuple(filter(None, cell.split(BETWEEN))) for cell in genres)
-    return Catalog(columns["raw"], columns.get("title"), listed)
+    genre_tuples = None if genres is None else tuple(tuple(filter(None, cell.split(BETWEEN))) for cell in genres)
+    return Catalog(columns["raw"], columns.get("title"), genre_tuples)
 
 
-def read_counts(path: Path, within: Path) -> np.ndarray | None:
+def read_counts(path: Path, folder: Path) -> np.ndarray | None:
     """Training events of every item, int64 `[n_items + 1]`; None where the run does not say. Raises as `read_items` does."""
-    cells = _read_columns(path, within).get(EVENTS)
+    cells = _read_columns(path, folder).get(EVENTS)
     if cells is None:
         return None
     if not all(cell.isascii() and cell.isdecimal() and len(cell) < 16 for cell in cells[1:]):
-        raise InputError(f"{files.file_name(path, within)} counts events that are no numbers")
+        raise InputError(f"{files.file_name(path, folder)} counts events that are no numbers")
     return np.array([0, *map(int, cells[1:])], dtype=np.int64)
 
 
-def _read_columns(path: Path, within: Path) -> dict[str, np.ndarray]:
-    called = files.file_name(path, within)
+def _read_columns(path: Path, folder: Path) -> dict[str, np.ndarray]:
+    file_name = files.file_name(path, folder)
     try:
-        rows = list(csv.reader(io.StringIO(files.read_text(path, MOST_BYTES, within))))
+        rows = list(csv.reader(io.StringIO(files.read_text(path, MOST_BYTES, folder))))
     except csv.Error as error:
-        raise InputError(f"{called} is no table of items ({error})") from None
+        raise InputError(f"{file_name} is no table of items ({error})") from None
     header, rows = rows[0] if rows else [], rows[1:]
     if not rows or header[:2] != ["id", "raw"] or len(set(header)) < len(header):
-        raise InputError(f"{called} must start with the header id,raw and list the items")
+        raise InputError(f"{file_name} must start with the header id,raw and list the items")
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header) or row[0] != str(number):
-            raise InputError(f"{called}, line {number + 1}: not item {number} with {len(header)} fields; it may be cut short")
+            raise InputError(f"{file_name}, line {number + 1}: not item {number} with {len(header)} fields; it may be cut short")
     return {name: np.array(["", *cells], dtype=object) for name, cells in zip(header, zip(*rows, strict=True), strict=True)}

@@ -12,20 +12,20 @@ KINDS = ("start", "epoch", "test", "end", "reopened")
 MOST_BYTES = 2**23  # ten thousand epochs, the most there may be, are about 7 MB
 
 
-def read_log(path: Path, within: Path) -> tuple[Row, ...]:
+def read_log(path: Path, folder: Path) -> tuple[Row, ...]:
     """The rows that count; none where there is no log. Shared: never change them.
 
     Raises InputError for what is no regular file or too large.
     """
     try:
-        return _read_log(path, within, files.file_stamp(path))
+        return _read_log(path, folder, files.file_stamp(path))
     except files.FileAbsent:
         return ()
 
 
 @functools.lru_cache(maxsize=512)
-def _read_log(path: Path, within: Path, stamp: tuple[int, ...]) -> tuple[Row, ...]:
-    text = files.read_bytes(path, MOST_BYTES, within).decode("utf-8", errors="replace")
+def _read_log(path: Path, folder: Path, stamp: tuple[int, ...]) -> tuple[Row, ...]:
+    text = files.read_bytes(path, MOST_BYTES, folder).decode("utf-8", errors="replace")
     return tuple(valid_rows([row for line in text.splitlines() if (row := parse_row(line)) is not None]))
 
 
@@ -45,7 +45,7 @@ def valid_rows(rows: list[Row]) -> list[Row]:
     until a `reopened` says that the training went on; that itself counts for good, as it tells that a test was scored. Of an
     epoch that was gone through twice, after an interruption, the last time counts.
     """
-    start, reopened = (
+    start, reopen_events = (
         max((place for place, row in enumerate(rows) if row["event"] == kind), default=0) for kind in ("start", "reopened")
     )
     last = {row["epoch"]: place for place, row in enumerate(rows) if row["event"] == "epoch"}
@@ -53,7 +53,7 @@ def valid_rows(rows: list[Row]) -> list[Row]:
     def counts(place: int, row: Row) -> bool:
         if row["event"] == "reopened":
             return True
-        if place < start or (row["event"] in ("test", "end") and place < reopened):
+        if place < start or (row["event"] in ("test", "end") and place < reopen_events):
             return False
         return row["event"] != "epoch" or last[row["epoch"]] == place
 

@@ -34,9 +34,9 @@ class Progress:
             value = event["valid"]["NDCG@10"]
             mark, self.best = ("*" if value > self.best else " "), max(self.best, value)
             self.valid = f", validation NDCG@10 {value:.4f} (best {self.best:.4f})"
-            used = f"  experts used {event['used']:.0%}" if "used" in event else ""
+            used_text = f"  experts used {event['used']:.0%}" if "used" in event else ""
             learned = f"epoch {event['epoch']:>3}  loss {event['loss']:.4f}  valid NDCG@10 {value:.4f}{mark}"
-            self._line(f"{learned}{used}  {event['seconds']:.0f} s")
+            self._line(f"{learned}{used_text}  {event['seconds']:.0f} s")
         elif kind == "test":
             self._line(describe_test(event))
         elif kind == "end":
@@ -96,19 +96,19 @@ def stop_on_signals(*numbers: signal.Signals) -> Iterator[Callable[[], bool]]:
     """Hear these signals inside; what is given tells whether one has come. A second SIGINT interrupts at once.
 
     Outside the main thread, which alone hears signals, nothing changes."""
-    heard = list[int]()
+    signals = list[int]()
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
 
     def hear(number: int, frame: FrameType | None) -> None:
-        if heard and number == signal.SIGINT:
+        if signals and number == signal.SIGINT:
             raise KeyboardInterrupt
-        heard.append(number)
+        signals.append(number)
 
     before = {number: signal.signal(number, hear) for number in numbers}
     try:
-        yield lambda: bool(heard)
+        yield lambda: bool(signals)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -97,9 +97,11 @@ def train(
         if isinstance(model, str) and find_device(config.train.device).type == "cpu":
             stack.enter_context(keep_threads())
             settle_threads(config, data, run)
-        tell: OnEvent = (not ranks.rank and on_event) or (lambda event: None)
+        report_event: OnEvent = (not ranks.rank and on_event) or (lambda event: None)
         try:
-            training = ranks.run_on_each(lambda: RunTraining(config, data, run, tell, stop or (lambda: False), ranks, begin))
+            training = ranks.run_on_each(
+                lambda: RunTraining(config, data, run, report_event, stop or (lambda: False), ranks, begin)
+            )
             ranks.run_on_first(lambda: stack.enter_context(run.lock()))
             finished = training.run_all()
         except (MemoryError, RuntimeError) as error:
@@ -123,8 +125,8 @@ def _settings(model: str | RunConfig, data: Dataset, minutes: float | None, seed
 def settle_threads(config: RunConfig, dataset: Dataset, run: Run) -> int | None:
     """Set how many threads a training has: those it had, so that it goes on bit for bit, or those that step quickest now, which
     are returned."""
-    if had := run.last_event("start").get("threads"):
-        torch.set_num_threads(had)
+    if thread_count := run.last_event("start").get("threads"):
+        torch.set_num_threads(thread_count)
     elif "OMP_NUM_THREADS" not in os.environ and (loop := Loop(config, dataset, TrainingCallback(), CPU)).model.trained:
         learner = loop.new_optimization()
         budget.check_budget(config, learner.model, learner.objective, dataset, learner.device)
@@ -191,8 +193,8 @@ class RunTraining(Loop):
         """Raises InputError if `resume` is not of this training."""
         try:
             learner.restore(resume)
-            if missing := [name for name in PROGRESS if name not in resume]:
-                raise KeyError(missing[0])
+            if missing_fields := [name for name in PROGRESS if name not in resume]:
+                raise KeyError(missing_fields[0])
         except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
             unless_memory(error)
             reason = " ".join(str(error).split())[:200]
@@ -239,13 +241,15 @@ class RunRecorder(TrainingCallback):
     def _check_same(self) -> None:
         """Raises InputError if the run in the folder is not the one that is asked for, whatever its budget."""
         start = self.run.last_event("start") or {}
-        others = self.run.config.differences(self.config)
+        other_settings = self.run.config.differences(self.config)
         same_data = start.get("data_hash") == self.dataset.hash
-        others = [other for other in others if other[0] not in FREE and not (other[0] in PLACES and same_data)]
+        other_settings = [other for other in other_settings if other[0] not in FREE and not (other[0] in PLACES and same_data)]
         if self.first is not None and start.get("from", self.first.name) != self.first.name:
-            others.append(("the run it began with", start["from"], self.first.name))
-        if others:
-            differences = "; ".join(f"{path} is {value_text(old)} there, {value_text(new)} here" for path, old, new in others[:3])
+            other_settings.append(("the run it began with", start["from"], self.first.name))
+        if other_settings:
+            differences = "; ".join(
+                f"{path} is {value_text(old)} there, {value_text(new)} here" for path, old, new in other_settings[:3]
+            )
             raise InputError(f"{self.run.path} already holds a run with other settings ({differences}); choose another folder")
         if start.get("data_hash", self.dataset.hash) != self.dataset.hash:
             raise InputError(f"{self.dataset.label} has changed since {self.run.name} began; choose another folder")

@@ -58,8 +58,8 @@ def _check_shapes(path: Path, config: ModelConfig, catalog: Catalog, name: str) 
         shapes = {key: file.get_slice(key).get_shape() for key in file.keys()}  # noqa: SIM118, it is no mapping
     for key, values in outline.state_dict().items():
         if shapes.get(key) != list(values.shape):
-            there = "missing" if key not in shapes else str(shapes[key])
-            raise _unfit_weights(name, f"{key} is {there} where {list(values.shape)} belongs")
+            shape_there = "missing" if key not in shapes else str(shapes[key])
+            raise _unfit_weights(name, f"{key} is {shape_there} where {list(values.shape)} belongs")
 
 
 def _check_scores(model: Recommender, name: str) -> None:

@@ -92,5 +92,5 @@ def out_of_memory_text(config: FitConfig, has_epoch: bool) -> str:
     sizes |= {f"model.{name}": getattr(model, name) for name in ("k", "n_subkeys") if hasattr(model, name)}
     sizes |= {"objective.negatives": objective.negatives} if objective.loss == "sampled" else {}
     reduce = ", ".join(f"{name} ({value:,})" for name, value in sizes.items())
-    rest = "the last whole epoch is kept, and the same command goes on from it where there is more memory"
-    return f"memory ran out: reduce one of {reduce}; {rest if has_epoch else 'no epoch was done yet'}"
+    advice = "the last whole epoch is kept, and the same command goes on from it where there is more memory"
+    return f"memory ran out: reduce one of {reduce}; {advice if has_epoch else 'no epoch was done yet'}"

@@ -69,18 +69,18 @@ class ProcessGroup(SingleProcess):
     def run_on_each(self, do: Callable[[], T]) -> T:
         """What each does for itself; if one is refused all end, and the first of these says why."""
         results: list[T] = []
-        refused: InputError | None = None
+        refusal: InputError | None = None
         try:
             results.append(do())
         except InputError as error:
-            refused = error
+            refusal = error
         refusals: list[str | None] = [None] * self.count
         with _notice_ended():
-            dist.all_gather_object(refusals, None if refused is None else str(refused))
+            dist.all_gather_object(refusals, None if refusal is None else str(refusal))
         first_refusing = next((rank for rank, text in enumerate(refusals) if text is not None), None)
         if first_refusing is None:
             return results[0]
-        raise refused if refused is not None and first_refusing == self.rank else Elsewhere(refusals[first_refusing])
+        raise refusal if refusal is not None and first_refusing == self.rank else Elsewhere(refusals[first_refusing])
 
     def run_alike(self, do: Callable[[], T]) -> T:
         """What follows from the same numbers everywhere, refusals included: rank 0 says them."""
@@ -144,11 +144,11 @@ class ProcessGroup(SingleProcess):
 @contextmanager
 def join_processes() -> Iterator[SingleProcess]:
     """The processes that torchrun started, or this one alone. Raises InputError if they do not find each other."""
-    known = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
-    if not all(value.isdecimal() for value in known.values()) or int(known["WORLD_SIZE"]) == 1:
+    environment = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+    if not all(value.isdecimal() for value in environment.values()) or int(environment["WORLD_SIZE"]) == 1:
         yield ALONE
         return
-    ranks = ProcessGroup(int(known["RANK"]), int(known["WORLD_SIZE"]), int(known["LOCAL_RANK"]))
+    ranks = ProcessGroup(int(environment["RANK"]), int(environment["WORLD_SIZE"]), int(environment["LOCAL_RANK"]))
     if ranks.local < torch.cuda.device_count():
         torch.cuda.set_device(ranks.local)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"

@@ -87,8 +87,8 @@ class ListService:
             items = self.ranker.user_history(request.user)[0][-self.events.keep :]
             self.events.add_items(request.user, total - len(items), [str(self.ranker.catalog.ids[item]) for item in items])
         self.events.add_items(request.user, total, request.events)
-        unknown = self.ranker.find_items(request.events)[1]
-        request.answer |= {"user": request.user, "events": total + len(request.events), "unknown": unknown}
+        unknown_items = self.ranker.find_items(request.events)[1]
+        request.answer |= {"user": request.user, "events": total + len(request.events), "unknown": unknown_items}
 
     def _number_of_events(self, user: str) -> int:
         stored = self.events.count_events(user)
@@ -122,8 +122,8 @@ class ListService:
         allowed = self.ranker.allowed_items(request.exclude, request.only) if filtered else self._all_items
         seen = self.ranker.keep_seen if request.seen is None else request.seen
         if request.history is not None:
-            items, unknown = self.ranker.find_items(request.history)
-            request.answer |= {"known": len(items), "unknown": unknown}
+            items, unknown_items = self.ranker.find_items(request.history)
+            request.answer |= {"known": len(items), "unknown": unknown_items}
             return Query(items, allowed, seen=seen)
         stored = self.events.last_items(request.user)
         if not stored and self._in_data(request.user):

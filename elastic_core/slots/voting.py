@@ -147,10 +147,10 @@ class VotingMemory(InterestMemory):
         which = search.which
         last = which.shape[1] - 1 if real is None else (real * torch.arange(which.shape[1], device=which.device)).argmax(1)
         newest = which[torch.arange(len(which), device=which.device), last]
-        spare = search.answers.experts[newest, : self.k]
-        rank = torch.arange(1, self.k + 1, device=spare.device, dtype=search.weight.dtype)
-        least = (LEAST_VOTES / rank).expand(len(spare), -1)  # more than no vote at all
-        experts = torch.cat([search.ballots.experts.flatten(1), spare], 1)
+        spare_experts = search.answers.experts[newest, : self.k]
+        rank = torch.arange(1, self.k + 1, device=spare_experts.device, dtype=search.weight.dtype)
+        least = (LEAST_VOTES / rank).expand(len(spare_experts), -1)  # more than no vote at all
+        experts = torch.cat([search.ballots.experts.flatten(1), spare_experts], 1)
         votes = torch.cat([search.ballots.votes.flatten(1), least], 1)
         if len(self.mean_vote_share) <= 2 * experts.shape[1]:
             total = votes.new_zeros(len(votes), len(self.mean_vote_share)).scatter_add(1, experts, votes)
@@ -194,8 +194,8 @@ def sum_votes(experts: Tensor, votes: Tensor) -> tuple[Tensor, Tensor]:
 def _by_row_and_column(ballots: VoteTally, n_subkeys: int) -> Tensor:
     """The votes that each set of sub-keys has, `[B, 2, n_subkeys]`."""
     experts, votes = ballots.experts.flatten(1), ballots.votes.flatten(1)
-    none = votes.new_zeros(len(votes), n_subkeys)
-    return torch.stack([none.scatter_add(1, half, votes) for half in (experts // n_subkeys, experts % n_subkeys)], 1)
+    no_votes = votes.new_zeros(len(votes), n_subkeys)
+    return torch.stack([no_votes.scatter_add(1, half, votes) for half in (experts // n_subkeys, experts % n_subkeys)], 1)
 
 
 def _distinct_contents(x: Tensor, items: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:

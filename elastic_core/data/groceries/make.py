@@ -52,8 +52,8 @@ def most_common(purchases: pd.DataFrame, column: str) -> pd.Series:
 def spell(product_type: str) -> str:
     """`FRZN HASHBROWN POTATOES` → `Frozen hashbrown potatoes`: sentence case, without brackets or what was cut off."""
     text = re.sub(r"\([^)]*\)?", " ", product_type)
-    for short, long in ABBREVIATIONS.items():
-        text = re.sub(rf"\b{re.escape(short)}(?![A-Z])", long, text)
+    for abbreviation, word in ABBREVIATIONS.items():
+        text = re.sub(rf"\b{re.escape(abbreviation)}(?![A-Z])", word, text)
     text = re.sub(r"\bW/\s*", "with ", text).replace("&", " and ")
     text = re.sub(r"(?<=\w)-(?=\w)", " ", text)
     text = re.sub(r"\s*[-:/]\s*", ", ", text)
@@ -77,8 +77,8 @@ def make_items(purchases: pd.DataFrame) -> pd.DataFrame:
     departments = most_common(purchases, "department").reindex(bought.index)
     items["department"] = [DEPARTMENTS.get(name, name.capitalize()) for name in departments]
     # Two types may come to the same words: the one that is bought less says its group, too.
-    again = items["title"].str.lower().duplicated()
-    items.loc[again, "title"] += " (" + items["group"].str.lower() + ")"
+    is_repeated = items["title"].str.lower().duplicated()
+    items.loc[is_repeated, "title"] += " (" + items["group"].str.lower() + ")"
     still = items["title"].str.lower().duplicated()
     items.loc[still, "title"] += " (" + items["department"].str.lower() + ")"
     return items

@@ -43,7 +43,7 @@ COLUMNS = ("trained", "new_keys", "noise_values", "swapped_values", "untrained")
 COLUMN_OF_READING = dict(zip((TRAINED, *NULLS, UNTRAINED), COLUMNS, strict=True))
 ORACLE = "who knows every event’s interest"
 NAMES = ("run", "weights", "commit")  # text, even where it looks like a number
-Tell = Callable[[float], None]
+Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,13 @@ class MeaningRow(routing_metrics.RoutingMetrics):
     ceiling: float
 
 
-def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) -> MeaningRow:
+def measure_meaning(run: Run, model: Recommender, dataset: Dataset, report_progress: Progress) -> MeaningRow:
     """Raises InputError for a model without a memory, or where too few people have a history."""
     if not model.retrieves:
         raise InputError(f"{run.name} has no memory, so its experts cannot be asked")
-    tell(0.0)
+    report_progress(0.0)
     parts = len(COLUMN_OF_READING) + 1 if dataset.truth is not None else 1
-    metrics = routing_metrics.measure_routing(model, dataset, tell=lambda share: tell(share / parts))
+    metrics = routing_metrics.measure_routing(model, dataset, report_progress=lambda share: report_progress(share / parts))
     names = [*COLUMNS, *(f"strongest_{column}" for column in COLUMNS), "ceiling"]
     scores: dict[str, Any] = dict.fromkeys(names, math.nan) | {"events": 0}
     if dataset.truth is not None:
@@ -82,7 +82,7 @@ def measure_meaning(run: Run, model: Recommender, dataset: Dataset, tell: Tell) 
             score = recovery.measure_recovery(other, dataset, shuffles=1)
             scores[column], scores[f"strongest_{column}"] = score.events.ami, score.strongest.ami
             scores["events"] = score.events.labelled
-            tell(i / parts)
+            report_progress(i / parts)
         scores["ceiling"] = recovery.best_possible_ami(dataset, model.length)
     return MeaningRow(**vars(metrics), run=run.name, weights=weights_fingerprint(run), commit=code_commit(), **scores)
 

@@ -218,13 +218,13 @@ def draw_used_expert(traffic: RoutedUsers, expert: int, seed: int = 0, apart: bo
 # --- all experts -------------------------------------------------------------------------------------------------------
 
 
-def remove_each(context: EvaluationContext, tell: Callable[[float], None] = lambda share: None) -> pd.DataFrame:
+def remove_each(context: EvaluationContext, report_progress: Callable[[float], None] = lambda share: None) -> pd.DataFrame:
     """Measure the effect of removing each expert, for all experts in k passes over everybody (each removes one rank): expert, n,
-    d_rank_median, d_ndcg, low, high. Equals `remove_expert` one by one. `tell` hears the share that is done."""
+    d_rank_median, d_ndcg, low, high. Equals `remove_expert` one by one. `report_progress` hears the share that is done."""
     n_users, k = context.traffic.experts.shape
     before, changes_by_rank = rank_edited(context, np.arange(n_users)), []
     for at in range(k):
-        tell((at + 1) / (k + 1))
+        report_progress((at + 1) / (k + 1))
         after = rank_edited(context, np.arange(n_users), lambda batch_users, at=at: drop_rank(np.full(len(batch_users), at)))  # type: ignore[misc]
         changes_by_rank.append((after - before)[["rank", "ndcg"]].assign(expert=context.traffic.experts[:, at]))
     rows = [

@@ -133,10 +133,10 @@ def users_touched(factors: np.ndarray) -> np.ndarray:
     return np.flatnonzero((factors != 1).any(1))
 
 
-def turn_cost(context: EvaluationContext, scales: Scales, tell: Callable[[float], None]) -> pd.DataFrame:
+def turn_cost(context: EvaluationContext, scales: Scales, report_progress: Callable[[float], None]) -> pd.DataFrame:
     """What a turn does to NDCG@10 of what people did choose, two rows (`ablation.effect_row`): for up to `SAMPLE` of those whom
-    it touches, drawn at random, and for the same people when other experts are turned alike. `tell` hears the share that is
-    done."""
+    it touches, drawn at random, and for the same people when other experts are turned alike. `report_progress` hears the share
+    that is done."""
     factors = everybodys_factors(context.traffic, scales)
     touched_users = users_touched(factors)
     users = touched_users[sample_indices(len(touched_users), SAMPLE, seed=0)]
@@ -145,9 +145,14 @@ def turn_cost(context: EvaluationContext, scales: Scales, tell: Callable[[float]
     null_users, null_factors = np.array(list(dealt_factors), dtype=np.int64), factors.copy()
     null_factors[null_users] = np.array(list(dealt_factors.values())).reshape(-1, factors.shape[1])
     rows = [
-        _effect_row("this turn", context, before, users, factors, lambda share: tell(0.5 * share)),
+        _effect_row("this turn", context, before, users, factors, lambda share: report_progress(0.5 * share)),
         _effect_row(
-            "the same turn of other experts", context, before, null_users, null_factors, lambda share: tell(0.5 + 0.5 * share)
+            "the same turn of other experts",
+            context,
+            before,
+            null_users,
+            null_factors,
+            lambda share: report_progress(0.5 + 0.5 * share),
         ),
     ]
     return pd.DataFrame(rows).assign(touched=len(touched_users))
@@ -159,7 +164,7 @@ def _effect_row(
     before: pd.DataFrame,
     users: np.ndarray,
     factors: np.ndarray,
-    tell: Callable[[float], None],
+    report_progress: Callable[[float], None],
 ) -> dict[Hashable, Any]:
     """What the factors `[U, k]` of all people do to these users."""
     after, done = [], 0
@@ -171,6 +176,6 @@ def _effect_row(
                 ablation.rank_edited(context, alike[at : at + STEP], lambda batch_users: _turn_edit(factors[batch_users]))
             )
             done += len(after[-1])
-            tell(done / len(users))
+            report_progress(done / len(users))
     ranks_after = pd.concat(after).loc[users] if after else before.loc[users]
     return ablation.effect_row(name, ablation.compare_ranks(before.loc[users], ranks_after))

@@ -25,7 +25,7 @@ from elastic_core.runs import Run, list_runs
 from elastic_core.services.map import layouts
 from elastic_core.services.map.layouts import DISTANCES, LAID_OUT, MAPS, NEIGHBOURS, Settings, Store
 
-Tell = Callable[[int, int, str], None]
+Progress = Callable[[int, int, str], None]
 
 
 def _fit_umap() -> Any:
@@ -63,7 +63,7 @@ def lay_out(values: np.ndarray, settings: Settings, seed: int) -> np.ndarray:
     )  # fmt: skip
 
 
-def compute_layouts(run: Run, settings_list: list[Settings], experts: np.ndarray | None, tell: Tell) -> Store:
+def compute_layouts(run: Run, settings_list: list[Settings], experts: np.ndarray | None, report_progress: Progress) -> Store:
     """Adds what is missing to the run's store, writing after every layout."""
     values = values_of(run)
     if experts is None:
@@ -79,11 +79,11 @@ def compute_layouts(run: Run, settings_list: list[Settings], experts: np.ndarray
     tasks = [(each, *of) for each in settings_list for of in MAPS if each.key(*of) not in store.layouts]
     steps = len(tasks)
     for done, (settings, seed, kind) in enumerate(tasks):
-        tell(done, steps, f"UMAP of {'the experts' if kind == 'umap' else 'random vectors'}, seed {seed}")
+        report_progress(done, steps, f"UMAP of {'the experts' if kind == 'umap' else 'random vectors'}, seed {seed}")
         store.layouts[settings.key(seed, kind)] = lay_out(vectors[kind], settings, seed)
         layouts.write_store(run, store)
     layouts.write_store(run, store)
-    tell(steps, max(steps, 1), "Done")
+    report_progress(steps, max(steps, 1), "Done")
     return store
 
 

@@ -21,16 +21,16 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def measure_plan(plan: Plan, path: Path, tell: Callable[[int, int, str], None]) -> None:
-    """Write rows.csv into the folder `path`; `tell` hears each step first."""
+def measure_plan(plan: Plan, path: Path, report_progress: Callable[[int, int, str], None]) -> None:
+    """Write rows.csv into the folder `path`; `report_progress` hears each step first."""
     harness, file, done = {"rounds": plan.repeats, "warmup": 1, "seconds": SECONDS}, path / ROWS_FILE, 0
     for length in plan.lengths:
-        tell(done, plan.steps(), f"All systems read {length:,} events")
+        report_progress(done, plan.steps(), f"All systems read {length:,} events")
         write_rows(file, measure_latency(plan.setting(length), CPU, plan.systems_at(length), ["last"], **harness))
         done += 1
     for length in plan.lengths:
-        tell(done, plan.steps(), f"One new event after {length:,}")
+        report_progress(done, plan.steps(), f"One new event after {length:,}")
         systems = [name for name in causal_systems() if name in plan.systems_at(length)]
         write_rows(file, measure_events(plan.setting(length), CPU, systems, **harness))
         done += 1
-    tell(done, plan.steps(), "Done")
+    report_progress(done, plan.steps(), "Done")
