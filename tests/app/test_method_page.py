@@ -54,7 +54,7 @@ def test_nine_questions_each_with_what_it_costs(opened: Visit, run: str) -> None
 @pytest.mark.parametrize(
     ("part", "words"),
     [
-        ("Ablations", "one training each"),
+        ("Ablations", "makes recommendations worse"),
         ("Equations and tests", ""),
         ("Words and metrics", "NDCG@10"),
         ("Limits and sources", "SASRec"),
