@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from elastic_core.results.baselines import ONLY_UNSEEN, WITH_SEEN
-from elastic_core.results.compare import needs_training, noise_of_comparison, p_text, side_of_zero
+from elastic_core.results.baselines import WITH_SEEN
+from elastic_core.results.compare import METRIC, needs_training, noise_of_comparison, p_text, side_of_zero
 from elastic_core.results.reproduce import REPEATS, System, planned_runs
 from elastic_core.results.statistics import LEVEL, detectable_from_interval
 from elastic_core.results.systems import (
@@ -26,6 +26,7 @@ from elastic_core.results.systems import (
     system_label,
     system_title,
 )
+from elastic_core.results.table import best_baseline
 from elastic_core.runs import Run
 from elastic_core.text import true_minus
 
@@ -34,7 +35,7 @@ MARKS: dict[Answer, str] = {"yes": "▲", "it depends": "▲▼", "no": "▼"}
 LEVEL_MARK, UNKNOWN_MARK = "○", "?"  # several trainings that cannot be told apart, and one training
 Screen = Literal["systems", "speed", "experts"]
 Differences = Callable[[DataSet, System, str], pd.DataFrame]  # of a data set: one system minus the others, under a protocol
-COUNTING, SASREC = System("cooccurrence"), System("sasrec")
+COUNTING, SASREC = System("cooccurrence"), System("sasrec")  # COUNTING: stands for the best of those that count
 TOO_CLOSE, TRAINED_ONCE = "too close to zero", "trained once, so it may be luck"  # why something is not known
 COLUMNS = ("claim", "answer", "data", "difference", "low", "high", "n", "why not known", "runs", "sentence")
 
@@ -54,8 +55,9 @@ class Finding(NamedTuple):
     low: float = math.nan
     high: float = math.nan
     n: int = 0
-    protocol: str = ONLY_UNSEEN  # how it was ranked
+    protocol: str = ""  # how it was ranked; empty where the number is no NDCG@10
     other: str = ""  # where people choose again what they know: another answer under `WITH_SEEN`
+    unit: str = ""  # what the number counts, where it is no NDCG@10
 
     @property
     def mark(self) -> str:
@@ -64,13 +66,15 @@ class Finding(NamedTuple):
 
     @property
     def brief(self) -> str:
-        """`MovieLens-100K, against SASRec: −0.0012 (95%: −0.0094 to +0.0070), too close to zero`; the sentence where there is no
-        number."""
+        """`MovieLens-100K, against SASRec: −0.0012 NDCG@10 under full (95%: −0.0094 to +0.0070), too close to zero`; the sentence
+        where there is no number."""
         if math.isnan(self.difference):
             return self.sentence
         place = f"{self.where}, against {self.against}" if self.against else self.where
-        interval = "" if math.isnan(self.low) else f" (95%: {self.low:+.4f} to {self.high:+.4f})"
-        return ", ".join(filter(None, (true_minus(f"{place}: {self.difference:+.4f}{interval}"), self.why, self.other)))
+        interval = "" if math.isnan(self.low) else f"(95%: {self.low:+.4f} to {self.high:+.4f})"
+        unit = self.unit or (f"{METRIC} under {self.protocol}" if self.protocol else "")
+        number = " ".join(filter(None, (f"{place}: {self.difference:+.4f}", unit, interval)))
+        return ", ".join(filter(None, (true_minus(number), self.why, self.other)))
 
 
 class Verdict(NamedTuple):
@@ -107,11 +111,11 @@ class Question(NamedTuple):
 
 QUESTIONS = (
     Question(
-        "baseline", "ELASTIC beats counting which items occur together.", "elastic", COUNTING,
+        "baseline", "ELASTIC beats the best system that only counts.", "elastic", COUNTING,
         "More people, or a baseline that counts better.",
     ),
     Question(
-        "slots-baseline", "ELASTIC with interest slots (ours) beats counting.", "elastic-slots", COUNTING,
+        "slots-baseline", "ELASTIC with interest slots (ours) beats it, too.", "elastic-slots", COUNTING,
         "More people, or a baseline that counts better.",
     ),
     Question(
@@ -171,10 +175,13 @@ def _asked_system(question: Question, data_set: DataSet) -> System | None:
 
 def _control_system(question: Question, a: System, data_set: DataSet) -> System:
     """The system that A must be better than. Against SASRec it is the fairer of two: the one with the same convolution, where it
-    was run. What beats only a model that lacks a part of its own may owe its lead to that part."""
+    was run. What beats only a model that lacks a part of its own may owe its lead to that part. Against counting it is the system
+    that counts best on these data."""
     if question.b == SASREC:
         return fair_sasrec(a, data_set.systems)
-    return question.b if question.b == COUNTING else System(*question.b[:2], *a.recipe)
+    if question.b == COUNTING:
+        return best_baseline(data_set.systems, main_protocol(data_set.systems)) or COUNTING
+    return System(*question.b[:2], *a.recipe)
 
 
 def _row_of(table: pd.DataFrame, system: System) -> pd.Series | None:
@@ -201,22 +208,22 @@ def _command_for(missing_systems: Sequence[tuple[DataSet, System]]) -> str:
 def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, seeds_together: int, other: str) -> Finding:
     """`seeds_together`: how many comparisons the p of this one was adjusted for, itself among them."""
     low, high, difference = map(float, row[["low", "high", "difference"]])
-    sides = (data_set.systems[a], data_set.systems[b])
+    sides, main = (data_set.systems[a], data_set.systems[b]), main_protocol(data_set.systems)
     answer: Answer = "not known"
     if row["winner"]:
         answer, why = ("yes" if row["winner"] == "A" else "no"), ""
         words = f"{'better' if row['winner'] == 'A' else 'worse'} (adjusted p {p_text(row['adjusted'])})"
     else:
-        protocol = main_protocol(data_set.systems)
-        why, words = _why_not_known(sides, protocol, low, high, bool(row["seeds_counted"]), row["adjusted"], seeds_together)
+        why, words = _why_not_known(sides, main, low, high, bool(row["seeds_counted"]), row["adjusted"], seeds_together)
     where, against = f"{data_set.title}{recipe_label(a)}", system_label(b._replace(budget=""))
     trainings = " and ".join(str(len(side)) if needs_training(side[0]) else "none" for side in sides)
-    numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {int(row['n']):,} people, trainings: {trainings})"
+    asked = f"{int(row['n']):,} people, trainings: {trainings}; protocol {main}"
+    numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {asked})"
     words += f". Ranked with known items, too: {other}" if other else ""
     return Finding(
         answer, true_minus(f"{where}, against {against}: {numbers}: {words}."), why, data_set.key, where,
         against, system_title(a, sides[0]), tuple(run.name for side in sides for run in side), difference, low, high,
-        int(row["n"]), main_protocol(data_set.systems), other,
+        int(row["n"]), main, other,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from elastic_core.runs.ranks import Interval, Report
 
 METRIC = "NDCG@10"
 ONE_RUN = "one run: training noise not counted"
+ONCE_SENTENCE = "Trained once, so it may be luck"
 NO_CLAIM = "no difference can be claimed"
 NO_RANKS = "keeps no ranks of its test"
 SMALLEST_P = 0.0001
@@ -255,8 +256,8 @@ def claim_sentence(comparison: Comparison, a: str, b: str) -> str:
     """What may be claimed about systems called `a` and `b`, asked alone, in one sentence."""
     winner = find_winner(comparison)
     if not winner:
-        note = "" if comparison.seeds_counted else f" ({ONE_RUN})"
-        return f"On these {comparison.users:,} people {NO_CLAIM}{note}."
+        unknown = f"on these {comparison.users:,} people {NO_CLAIM}."
+        return unknown[0].upper() + unknown[1:] if comparison.seeds_counted else f"{ONCE_SENTENCE}: {unknown}"
     return f"{a if winner == 'A' else b} is better than {b if winner == 'A' else a} on these {comparison.users:,} people."
 
 

@@ -232,15 +232,16 @@ def fair_sasrec(ours: System, systems: Iterable[System]) -> System:
     return with_convolution if with_convolution in systems else plain
 
 
-def usual_partner(ours: System, systems: Iterable[System]) -> System | None:
-    """What a system is set against first: a fair SASRec; else another model of the same recipe, another model, any other."""
+def usual_partner(ours: System, systems: Systems) -> System | None:
+    """What a system is set against first: a fair SASRec; else another model of the same recipe, another model, any other. One
+    that was trained once comes last, as nothing may be claimed beside it."""
     others = [system for system in systems if system != ours]
     fair = fair_sasrec(ours, others)
-    if ours.model != fair.model and fair in others:
-        return fair
 
-    def distance(system: System) -> tuple[bool, bool, bool]:
-        return system.model in BASELINES, system.model == ours.model, system.recipe != ours.recipe
+    def distance(system: System) -> tuple[bool, bool, bool, bool, bool]:
+        once = len(systems[system]) == 1 and needs_training(systems[system][0])
+        is_fair = system == fair and ours.model != fair.model
+        return once, not is_fair, system.model in BASELINES, system.model == ours.model, system.recipe != ours.recipe
 
     return min(others, key=distance, default=None)
 

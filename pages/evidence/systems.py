@@ -5,6 +5,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.core.candidates import PROTOCOLS
+from elastic_core.results.baselines import WITH_SEEN
 from elastic_core.results.compare import Comparison, claim_sentence, p_text
 from elastic_core.results.reproduce import System
 from elastic_core.results.systems import BUDGET, UNEVEN, UNEVEN_NOTE, DataSet, usual_partner
@@ -25,7 +26,7 @@ from pages.evidence import charts
 
 TEXT = page_text.load_page_text(__file__)
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
-ALL, FITTED, FIRST_OTHER = "res_all", "res_fitted", "res_first"  # FITTED: for which data the protocol was last set
+ALL, FITTED, FIRST_OTHER, USUAL = "res_all", "res_fitted", "res_first", "res_usual"  # FITTED: for which data the protocol was set
 PAPER_NOTE = "The paper’s values come from its own test and its own MovieLens-1M. They were not measured here."
 COLUMNS = page_elements.parse_columns(
     TEXT(
@@ -67,11 +68,15 @@ def show_systems() -> None:
     st.markdown(f"**{page_context.escape_markdown(system_summary(table, differences, ours_name))}**")
     main = main_rows(data_set, table, ours, *([own_system] if own_system else []))
     with page_elements.place_in_row():
-        protocol_text = f"{data_set.users:,} people, means of all trainings, ranked {glossary.METRICS[protocol]}."
-        st.caption(protocol_text, width="stretch", help=f"Data {data_set.hash}")
+        ranked_text = f"ranked under `{protocol}`: {glossary.METRICS[protocol]}"
+        st.caption(
+            f"{data_set.users:,} people, means of all trainings, {ranked_text}.", width="stretch", help=f"Data {data_set.hash}"
+        )
         shows_all = len(main) == len(table) or bind_widget(
             st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns"
         )
+    if protocol != WITH_SEEN and results.usual_protocol(data_set) == WITH_SEEN:
+        st.caption(TEXT("REPEATS WIN", protocol=protocol))
     chance = results.random_ndcg(now.dataset, protocol) if now is not None and now.dataset.hash == data_set.hash else None
     draw_table(with_chance(table if shows_all else main, chance), protocol, list(COLUMNS)[: None if shows_all else FIRST_COLUMNS])
     other = choose_other(data_set, table, ours_name, ours, now)
@@ -102,7 +107,7 @@ def choose_protocol(data_set: DataSet) -> str:
     usual = results.usual_protocol(data_set)
     if st.session_state.get(FITTED) not in (None, data_set.key) and not page_context.is_locked(PROTOCOL):
         st.session_state[PROTOCOL] = usual  # other data, judged in their own way
-    st.session_state[FITTED] = data_set.key
+    st.session_state[FITTED], st.session_state[USUAL] = data_set.key, usual  # the tour asks whether another one was chosen
     return choose_from_list("Protocol", PROTOCOLS, key=PROTOCOL, first=usual, help=glossary.PROTOCOLS, width=140)
 
 
@@ -112,7 +117,8 @@ def choose_other(
     """The system that `ours` is set against below, or whose run is opened."""
     with page_elements.place_in_row("bottom"):
         measured = table[table["label"] != ""]
-        partner = usual_partner(ours, {system_called(data_set, table, name): None for name in measured["system"]})
+        by_label = {str(system): system for system in data_set.systems}
+        partner = usual_partner(ours, {by_label[label]: data_set.systems[by_label[label]] for label in measured["label"]})
         first = measured.loc[measured["label"] == str(partner), "system"].iloc[0] if partner else ours_name
         st.session_state[FIRST_OTHER] = first  # the tour asks whether another one was chosen
         label = "One system (or click the left edge of its row)"
@@ -200,6 +206,8 @@ def draw_numbers(comparison: Comparison, a: str, b: str) -> None:
             st.metric(page_context.escape_markdown(name), f"{mean:.4f}", width="content")
         interval = true_minus(f"95% {comparison.low:+.4f} to {comparison.high:+.4f}")
         st.metric("Difference", true_minus(f"{comparison.difference:+.4f}"), interval, delta_color="off", delta_arrow="off")
+        if not comparison.seeds_counted:  # a p over people alone would look like a proof
+            return
         about = "p, two-sided, of this pair alone: how often luck gives such a difference. The chart above adjusts for all."
         st.metric("Chance of so much by luck", p_text(comparison.p), help=about)
 

@@ -18,7 +18,7 @@ from elastic_core.jobs.job_kinds import Meanings
 from elastic_core.jobs.queue import JobContext, begin_job, end_job
 from elastic_core.results import baselines
 from elastic_core.results.baselines import BaselineComparison, BaselineRow
-from elastic_core.results.compare import ONE_RUN, compare_runs, p_text
+from elastic_core.results.compare import ONCE_SENTENCE, compare_runs, p_text
 from elastic_core.runs import WEIGHTS, Run, ranks
 from elastic_core.services.evidence import meaning
 from elastic_core.text import true_minus
@@ -49,9 +49,9 @@ def test_a_mark_has_its_number_and_the_claim_its_reasons(opened: Opened, app_run
         (run.path / WEIGHTS).touch()  # a folder without weights is no run that is listed
     found = compare_runs(*sides)
     app = opened(PAGE, run="tiny", lrn_claim="sasrec")
-    number = true_minus(f"{found.difference:+.4f} (95%: {found.low:+.4f} to {found.high:+.4f})")
+    number = true_minus(f"{found.difference:+.4f} NDCG@10 under full (95%: {found.low:+.4f} to {found.high:+.4f})")
     assert f'aria-label="yes: Made-up world (16 interests), against SASRec: {number}"' in html(app)
-    assert html(app).count("▲") == 1 and "2,000 people, trainings: 2 and 2" in said(app).replace("\\", "")
+    assert html(app).count("▲") == 1 and "2,000 people, trainings: 2 and 2; protocol full" in said(app).replace("\\", "")
 
 
 def test_a_claim_leads_to_what_it_stands_on(opened: Opened) -> None:
@@ -105,7 +105,7 @@ def test_it_says_what_the_ranks_say_and_nothing_of_one_training(opened: Opened, 
     words = said(app).replace("\\", "")
     assert "is neither better nor worse than any of 1 others (1 trained once)" in words
     assert "also those that the person knows" in words and not app.button(key="res_open").disabled, "the other is not open"
-    assert f"no difference can be claimed ({ONE_RUN})" in words and "is better" not in words
+    assert f"{ONCE_SENTENCE}: on these" in words and "is better" not in words and len(app.metric) == 3, "and no p"
 
 
 def test_the_protocol_is_that_of_the_data_until_somebody_takes_another(opened: Opened, app_runs: Path) -> None:
@@ -114,7 +114,9 @@ def test_the_protocol_is_that_of_the_data_until_somebody_takes_another(opened: O
     protocol = app.selectbox(key="res_protocol")
     assert protocol.value == "full-seen", "people of the planted world come back to items"
     assert app.dataframe[0].value["NDCG@10"].iloc[0] == baselines.random_ndcg(data, "full-seen")
+    assert "a repeat wins by itself" not in said(app)
     app = healthy(protocol.set_value("full").run())
+    assert "a repeat wins by itself" in said(app)
     assert app.dataframe[0].value["NDCG@10"].iloc[0] == baselines.random_ndcg(data, "full")
     assert opened(PAGE, ev_depth=SYSTEMS, run="tiny", res_protocol="pop100").selectbox(key="res_protocol").value == "pop100"
     row = BaselineRow("Co-occurrence", 0.2, 0.1, 0.3, -0.05, -0.08, -0.02)

@@ -80,11 +80,17 @@ def test_a_row_is_what_the_ranks_say(root: Path) -> None:
 
 
 def test_who_a_system_is_set_against_first() -> None:
-    elastic, sasrec, local = System("elastic"), System("sasrec"), System("sasrec", "local")
-    assert usual_partner(elastic, [elastic, sasrec, local, System("popularity")]) == local
-    assert usual_partner(sasrec, [elastic, sasrec, local, System("popularity")]) == elastic
-    assert usual_partner(elastic, [elastic, System("popularity")]) == System("popularity")
-    assert usual_partner(elastic, [elastic]) is None
+    elastic, sasrec, local, popularity = System("elastic"), System("sasrec"), System("sasrec", "local"), System("popularity")
+    runs = {
+        system: [shipped_run(f"planted-{name}{seed}") for seed in ("", "-seed1")]
+        for system, name in ((elastic, "elastic"), (sasrec, "sasrec"), (local, "sasrec-local"))
+    }
+    runs[popularity] = [shipped_run("planted-popularity")]
+    assert usual_partner(elastic, runs) == local and usual_partner(sasrec, runs) == elastic
+    assert usual_partner(elastic, {system: runs[system] for system in (elastic, popularity)}) == popularity
+    assert usual_partner(elastic, {elastic: runs[elastic]}) is None
+    once = runs | {local: runs[local][:1]}
+    assert usual_partner(elastic, once) == sasrec, "nothing may be claimed beside what was trained once"
 
 
 def test_figure_five_compares_only_what_differs_in_size(tmp_path: Path) -> None:

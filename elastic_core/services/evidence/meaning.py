@@ -37,7 +37,6 @@ from elastic_core.services import public
 from elastic_core.services.evidence.fingerprints import weights_fingerprint
 from elastic_core.text import true_minus
 
-NONE = 0.1  # of a person's experts: a surplus over a stranger that is surely below this is called none
 # The model and every one in which the claim is broken, as the columns call them.
 COLUMNS = ("trained", "new_keys", "noise_values", "swapped_values", "untrained")
 COLUMN_OF_READING = dict(zip((TRAINED, *NULLS, UNTRAINED), COLUMNS, strict=True))
@@ -166,8 +165,7 @@ def find_verdicts(data_sets: Sequence[DataSet], rows: dict[str, MeaningRow]) -> 
             tuple(_metric_finding(*each) for each in measured),
             "Parts of a history that find other experts.",
             "experts", absent="" if measured else no_run_text,
-            unit="The number is the share of experts that a quarter of the history finds again, less a stranger’s share. "
-            f"If it is surely below {NONE:g}, the answer is no.",
+            unit="The number is the share of experts that a quarter of the history finds again, less a stranger’s share.",
         ),
     ]  # fmt: skip
 
@@ -182,7 +180,8 @@ def _recovery_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Fin
         ", ".join(f"{name} {value:.3f}" for name, value in zip((*NULLS, UNTRAINED), null_scores, strict=True)),
     )
     start = f"an event’s expert tells its interest with {trained_score:.3f} of 1 (AMI, {n:,} events). Broken models: {nulls_text}"
-    return _make_finding(start, "beyond the best of these", margins, 0.0, 0.0, group, where, rows, n)
+    unit = "AMI beyond the best broken model"
+    return _make_finding(start, "beyond the best of these", margins, 0.0, unit, group, where, rows, n)
 
 
 def _metric_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Finding:
@@ -197,7 +196,8 @@ def _metric_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Findi
     )
     over_people = 1.96 / math.sqrt(rows[0].users)  # a difference of two shares has a standard deviation of 1 at most
     margins = [row.quarter - row.quarter_stranger for row in rows]
-    return _make_finding(start, "beyond the stranger", margins, over_people, NONE, group, where, rows, rows[0].users)
+    unit = "of the experts beyond a stranger’s"
+    return _make_finding(start, "beyond the stranger", margins, over_people, unit, group, where, rows, rows[0].users)
 
 
 def _make_finding(
@@ -205,25 +205,25 @@ def _make_finding(
     beyond: str,
     margins: list[float],
     wide: float,
-    small: float,
+    unit: str,
     group: DataSet,
     where: str,
     rows: list[MeaningRow],
     n: int,
 ) -> Finding:
-    """Over trainings by Student's t, and `wide` more for people. Surely below `small` is none; one training claims nothing."""
+    """Over trainings by Student's t, and `wide` more for people; one training claims nothing. `unit`: what the number counts."""
     mean, runs = statistics.fmean(margins), tuple(row.run for row in rows)
     if len(margins) < 2:
         once = true_minus(f"{where}: {start}: {mean:+.3f} {beyond}; {TRAINED_ONCE}.")
-        return Finding("not known", once, TRAINED_ONCE, group.key, where, runs=runs, difference=mean, n=n)
+        return Finding("not known", once, TRAINED_ONCE, group.key, where, runs=runs, difference=mean, n=n, unit=unit)
     half = half_width_of_mean(margins) + wide
     low, high = mean - half, mean + half
-    answer: Answer = "yes" if low > 0 else "no" if high < small else "not known"
+    answer: Answer = "yes" if low > 0 else "no" if high < 0 else "not known"
     numbers = f"{mean:+.3f} {beyond} (95% {low:+.3f} to {high:+.3f}, {len(margins)} trainings)"
     why = TOO_CLOSE if answer == "not known" else ""
     return Finding(
         answer, true_minus(f"{where}: {start}: {numbers}."), why, group.key, where, runs=runs, difference=mean, low=low,
-        high=high, n=n,
+        high=high, n=n, unit=unit,
     )  # fmt: skip
 
 
