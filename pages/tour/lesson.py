@@ -8,7 +8,7 @@ from elastic_core.services.keys.search import Lesson
 from elastic_core.services.person.recommend import user_history
 from pages.components import cache, page_context, page_text
 from pages.tour import worksheet
-from pages.tour.steps import STEPS, measure_answer
+from pages.tour.steps import STEPS, fill_words, measure_answer
 
 TEXT = page_text.load_page_text(__file__)
 ANSWERS_SHOWN = "class_answers"
@@ -54,7 +54,7 @@ def _show_answers() -> None:
     st.markdown(TEXT("answers", run=page_context.escape_markdown(context.run.name), person=context.user + 1))
     lines, bar = [], st.progress(0.0)
     for stop, step in enumerate(STEPS, start=1):
-        step = step.with_item_words(context.item_words)
+        step = fill_words(step)
         bar.progress(stop / len(STEPS), f"Stop {stop} of {len(STEPS)}")
         answer = measure_answer(step)
         right = TEXT("none") if answer is None or answer.option is None else f"**{step.options[answer.option]}.**"

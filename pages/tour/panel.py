@@ -13,7 +13,7 @@ from elastic_core.services.tour.measured_answers import Answer
 from pages.components import page_context, page_elements, page_text
 from pages.components.controls import place_button
 from pages.tour import classroom
-from pages.tour.steps import FIRST_LESSON, STEPS, Step, measure_answer, stop_label
+from pages.tour.steps import FIRST_LESSON, STEPS, Step, fill_words, measure_answer, stop_label, stop_number
 
 PARAMETER, STOP, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
@@ -103,7 +103,7 @@ def open_stop_page() -> None:
     st.session_state[ARRIVED] = stop
     for key, value in step.bound.items():
         if key != "expert" and key not in parameters:  # its box is already drawn in this run
-            st.session_state[key] = value
+            st.session_state[key] = value() if callable(value) else value
     st.switch_page(step.page, query_params={**parameters, PARAMETER: str(stop)})
 
 
@@ -117,7 +117,7 @@ def show_panel() -> None:
         if stop == END:
             _show_summary()
             return
-        step, is_task = STEPS[stop - 1].with_item_words(page_context.require_context().item_words), _is_task_time(stop)
+        step, is_task = fill_words(STEPS[stop - 1]), _is_task_time(stop)
         ending = "" if step.title.endswith("?") else "."
         text_place, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
         with text_place:
@@ -201,7 +201,7 @@ def _show_summary() -> None:
             label = f"Second lesson: {len(STEPS) - FIRST_LESSON} stops"
             place_button(label, "tour_second", _go_to_stop, FIRST_LESSON + 1, icon="arrow_forward")
         place_button("Finish", "tour_next", _go_to_stop, 0, icon="check", type="primary")
-    with page_elements.place_in_row("top", gap=None):
+    with st.container(gap=None):
         for stop, step in enumerate(STEPS[:last_stop], start=1):
             bet = bets.get(stop)
             if bet is None or bet.right is None:
@@ -209,7 +209,8 @@ def _show_summary() -> None:
             else:
                 mark = "check" if bet.option == bet.right else "close"
                 help_text = f"your bet: {bet.option}; measured: {bet.right}"
-            place_button(f"{stop} {step.title}", f"tour_to_{stop}", _go_to_stop, stop, icon=mark, type="tertiary", help=help_text)
+            label = f"{stop_number(stop)} {step.title}"
+            place_button(label, f"tour_to_{stop}", _go_to_stop, stop, icon=mark, type="tertiary", help=help_text)
 
 
 def _measure_once(step: Step) -> Answer | None:

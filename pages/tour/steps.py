@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from elastic_core.errors import InputError
-from elastic_core.results.systems import usual_partner
+from elastic_core.results.reproduce import System
+from elastic_core.results.systems import DataSet, labels_apart, usual_partner
+from elastic_core.results.table import ranked_under
+from elastic_core.runs import Run
 from elastic_core.services.journey.trace import opening_events
 from elastic_core.services.person.inspect import ItemWords
 from elastic_core.services.tour import measured_answers as tour_answers
@@ -12,12 +15,15 @@ from elastic_core.services.tour.measured_answers import Answer, TourContext
 from elastic_core.services.traffic.load import EVERYBODY
 from pages.components import cache, edits, page_context, page_text, results
 
+PAIR = ("the model chosen on the left", "the system that Evidence sets against it")  # on paper, where nobody knows which
+CHOSEN_PAIR = {"res_system": "res_first", "res_protocol": "res_usual"}  # what Evidence shows, and what it begins with
 Done = Callable[[Mapping[Any, Any]], bool]
 
 
 class Step(NamedTuple):
-    """One stop. `bound`: what the page's controls are set to on arrival, unless the address says otherwise. `done` reads what the
-    visitor has set since. `target`: keys of the control that the task names; the first that is on the page is shown."""
+    """One stop. `bound`: what the page's controls are set to on arrival, or what says it, unless the address says otherwise.
+    `done` reads what the visitor has set since. `target`: keys of the control that the task names; the first that is on the page
+    is shown."""
 
     title: str
     text: str
@@ -32,9 +38,9 @@ class Step(NamedTuple):
     bound: Mapping[str, Any]
     memory: bool  # the answer needs a run that retrieves
 
-    def with_item_words(self, words: ItemWords) -> "Step":
-        """The same with the names that the data gives its items."""
-        names = {"one": words.singular, "many": words.plural, "a": words.with_article}
+    def with_item_words(self, words: ItemWords, pair: tuple[str, str] = PAIR) -> "Step":
+        """The same with the names that the data gives its items, and those of the two systems that are compared."""
+        names = {"one": words.singular, "many": words.plural, "a": words.with_article, "ours": pair[0], "other": pair[1]}
         texts = {part: getattr(self, part).format(**names) for part in ("text", "look", "task", "question")}
         return self._replace(**texts)
 
@@ -66,19 +72,43 @@ def _dispatch_moved(state: Mapping[Any, Any]) -> bool:
 
 def _pair_changed(state: Mapping[Any, Any]) -> bool:
     """Another system than the one that Evidence begins with, or another protocol."""
-    return state.get("res_system") not in (None, state.get("res_first")) or state.get("res_protocol") not in (None, "full")
+    return any(state.get(key) not in (None, state.get(first)) for key, first in CHOSEN_PAIR.items())
+
+
+def _pair_to_compare(run: Run) -> tuple[DataSet, System, System] | None:
+    """The system of a run, and the one that Evidence sets against it first."""
+    for data_set in results.measured_data(page_context.RUNS)[0]:
+        if (ours := data_set.system_of(run.path)) is None:
+            continue
+        other = usual_partner(ours, ranked_under(data_set.systems, results.usual_protocol(data_set)))
+        return None if other is None else (data_set, ours, other)
+    return None
+
+
+def _usual_protocol() -> str | None:
+    """The protocol that fits the data of the run on the left."""
+    pair = _pair_to_compare(page_context.require_context().run)
+    return results.usual_protocol(pair[0]) if pair else None
 
 
 def _compare_with_partner(context: TourContext) -> Answer:
     """The system of the run on the left against the one that Evidence begins with."""
-    measured, _ = results.measured_data(context.checkpoints)
-    for data_set in measured:
-        if (ours := data_set.system_of(context.run.path)) is None:
-            continue
-        other = usual_partner(ours, data_set.systems)
-        if other is not None and (comparison := results.compare_systems(data_set.systems[ours], data_set.systems[other], "full")):
-            return tour_answers.answer_better(context, comparison, data_set.systems[other][0])
+    if pair := _pair_to_compare(context.run):
+        data_set, ours, other = pair
+        runs = data_set.systems[ours], data_set.systems[other]
+        if comparison := results.compare_systems(*runs, results.usual_protocol(data_set)):
+            return tour_answers.answer_better(context, comparison, runs[1][0])
     return Answer(None, "There is no other system on this data here, so nothing was compared.")
+
+
+def fill_words(step: Step) -> Step:
+    """The step with the words of the view that is open."""
+    context = page_context.require_context()
+    pair = _pair_to_compare(context.run) if "{ours}" in step.question else None
+    if pair is None:
+        return step.with_item_words(context.item_words)
+    names = map(page_context.escape_markdown, labels_apart(context.run, pair[0].systems[pair[2]][0]))
+    return step.with_item_words(context.item_words, tuple(f"**{name}**" for name in names))
 
 
 def measure_answer(step: Step) -> Answer | None:
@@ -101,7 +131,14 @@ FIRST_LESSON = 5  # stops of the tour; those that follow are the second lesson
 
 def stop_label(stop: int) -> str:
     """Return where a visitor is, as `Tour, 2 of 5`."""
-    return f"Tour, {stop} of {FIRST_LESSON}" if stop <= FIRST_LESSON else f"Second lesson, {stop} of {len(STEPS)}"
+    if stop <= FIRST_LESSON:
+        return f"Tour, {stop} of {FIRST_LESSON}"
+    return f"Second lesson, {stop_number(stop)} of {len(STEPS) - FIRST_LESSON}"
+
+
+def stop_number(stop: int) -> int:
+    """Return the number of a stop within its lesson, from 1."""
+    return stop if stop <= FIRST_LESSON else stop - FIRST_LESSON
 
 
 def _make_step(
@@ -158,7 +195,7 @@ STEPS = (
         _compare_with_partner,
         "res_system",
         "res_protocol",
-        bound={"ev_depth": "Systems", "res_protocol": "full"},
+        bound={"ev_depth": "Systems", "res_protocol": _usual_protocol},
         memory=False,
     ),
     _make_step(

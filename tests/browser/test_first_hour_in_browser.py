@@ -42,7 +42,7 @@ def test_the_tour_keeps_the_world_and_the_person_from_its_first_stop_to_its_end(
         expect(visit.box("Person")).to_have_value(person)
         assert "run=planted-64-elastic" in visit.page.url and "slots" not in visit.page.url
     visit.press("Second lesson")
-    expect(panel).to_contain_text("Second lesson, 6 of")
+    expect(panel).to_contain_text("Second lesson, 1 of")
     expect(world(visit, "Paper’s model")).to_be_checked()
     expect(visit.box("Person")).to_have_value(person)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elastic_core.data import Dataset
-from elastic_core.data.repeats import count_repeats
+from elastic_core.data.repeats import ONLY_UNSEEN, WITH_SEEN, count_repeats, fitting_protocol
 from elastic_core.memory.routing import COLD, HOT, USUAL, RoutedUsers, check_expert_count, random_load_limits
 from elastic_core.models import Recommender, as_retrieving_model
 from elastic_core.results.compare import Comparison, claim_sentence, side_of_zero, with_its_seeds
@@ -30,6 +30,8 @@ from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.person.user_lookup import sample_indices
 from elastic_core.services.speed import curves
 from elastic_core.text import true_minus
+
+AMONG = {ONLY_UNSEEN: "among new items", WITH_SEEN: "among all items"}
 
 
 class TourContext(NamedTuple):
@@ -81,7 +83,7 @@ def votes_won(context: TourContext) -> Answer:
         f"The {len(sums)} experts of person {context.user + 1} have {won:.0%} of all votes. An average person "
         f"gives the same experts {sums['usual'].sum():.0%}."
     )
-    return Answer(0 if won < 1 / 3 else 1 if won <= 2 / 3 else 2, text)
+    return Answer(0 if won < 0.2 else 1 if won <= 0.5 else 2, text)
 
 
 def answer_dispatch(context: TourContext) -> Answer:
@@ -110,9 +112,10 @@ def answer_holders(context: TourContext) -> Answer:
     assert context.traffic is not None
     hot, (low, high) = hot_experts(context.traffic, context.user), random_load_limits(context.traffic)
     first = hot[hot["expert"] == _start_prediction(context).strongest].iloc[0]
+    by_chance = context.traffic.load.mean()
     text = (
         f"{first['load']:.0f} of {len(context.traffic.experts):,} people use expert {first['expert']:.0f}. If experts were "
-        f"chosen at random, it would be {low} to {high}."
+        f"chosen at random, it would be {by_chance:.0f} ({low} to {high} by chance)."
     )
     return Answer((HOT, USUAL, COLD).index(first["kind"]), text)
 
@@ -161,12 +164,13 @@ def answer_swap(context: TourContext) -> Answer:
 def answer_seeds(context: TourContext) -> Answer:
     """Do runs that differ only in their seed score the same?"""
     runs = with_its_seeds(context.run, load(context.checkpoints))
-    scores = {run.config.train.seed: run.report().mean_interval("full", "NDCG@10").mean for run in runs if run.has_report}
+    protocol = fitting_protocol(context.dataset)
+    scores = {run.config.train.seed: run.report().mean_interval(protocol, "NDCG@10").mean for run in runs if run.has_report}
     if len(scores) < 2:
         return Answer(None, f"There is only one seed of {run_label(context.run)} here. Train a second one, and compare.")
     spread = max(scores.values()) - min(scores.values())
     text = ", ".join(f"seed {seed} {score:.4f}" for seed, score in sorted(scores.items()))
-    sentence = f"NDCG@10 among new items: {text}. The seed alone changes it by up to {spread:.4f}."
+    sentence = f"NDCG@10 {AMONG[protocol]}: {text}. The seed alone changes it by up to {spread:.4f}."
     return Answer(0 if spread < 1e-6 else 1, sentence)
 
 
@@ -174,9 +178,9 @@ def answer_better(context: TourContext, comparison: Comparison, other: Run) -> A
     """Is one of two systems better than chance explains, the chance of training among it?"""
     own_label, other_label = labels_apart(context.run, other)
     text = true_minus(
-        f"{own_label} {comparison.mean_a:.4f}, {other_label} {comparison.mean_b:.4f}: NDCG@10 among new items, mean of all "
-        f"trainings. Difference {comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f}). "
-        + claim_sentence(comparison, own_label, other_label)
+        f"{claim_sentence(comparison, own_label, other_label)} {own_label} {comparison.mean_a:.4f}, {other_label} "
+        f"{comparison.mean_b:.4f}: NDCG@10 {AMONG[comparison.protocol]}, mean of all trainings. Difference "
+        f"{comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f})."
     )
     return Answer({"A": 0, "": 1, "B": 2}[who_is_better(comparison)], text)
 
