@@ -11,7 +11,7 @@ from elastic_core.models import Recommender
 from elastic_core.services.edits import Remove, Silence
 from elastic_core.services.person.attribution import attribute_items, genres_suggested
 from elastic_core.services.person.edited_history import edit_items
-from elastic_core.services.person.model_trace import share_list, trace_model
+from elastic_core.services.person.model_trace import ExpertEffect, ModelTrace, largest_effect, share_list, trace_model
 from elastic_core.services.person.prediction import predict_user
 from elastic_core.services.person.recommend import scale_experts
 from elastic_core.services.person.slot_contents import largest_items, summarize_slot
@@ -52,6 +52,8 @@ def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: 
     for at in left:
         less = predict_user(slots, small_world, 7, [*edits, Silence(found.experts[at])])
         np.testing.assert_allclose(found.without_expert[:, at], less.recommendation.chances[items] / chances[items], rtol=2e-3)
+        assert found.ranks_without_expert[:, at].tolist() == less.recommendation.ranks[items].tolist()
+    assert not found.ranks_without_expert[:, away].any()
     weights = chances[items] / chances[items].sum()
     parts = share_list(found, chances[items])
     assert parts is not None and parts == pytest.approx(
@@ -65,6 +67,22 @@ def test_votes_shares_and_removals_are_the_model_s(small_world: Dataset, slots: 
         same = np.flatnonzero((here.recommendation.ranks > 0) & (again.ranks > 0))
         rest = again.chances[items] / again.chances[same].sum()
         np.testing.assert_allclose(found.without_event[:, at], rest / chances[items], rtol=2e-3)
+
+
+def test_the_expert_with_the_largest_effect_loses_most_suggestions_then_moves_most() -> None:
+    """Silenced experts do not count, and where no removal moves the list there is none."""
+
+    def effect(*ranks: list[int]) -> ExpertEffect | None:
+        each = np.array(ranks).T
+        none = np.empty((len(each), 0))
+        falls = np.where(each > 0, 0.9, np.nan)
+        falls[0, -1] = 0.5
+        return largest_effect(ModelTrace([], [7, 8, 9], None, None, None, none, None, falls, none, each))
+
+    assert effect([1, 2, 3], [2, 1, 3], [1, 3, 2]) == (9, 0, 2), "as many moved: the larger fall decides"
+    assert effect([1, 3, 2], [0, 0, 0], [1, 2, 3]) == (7, 0, 2)
+    assert effect([1, 2, 4], [3, 2, 1], [2, 3, 1]) == (7, 1, 0)
+    assert effect([1, 2, 3], [1, 2, 3], [0, 0, 0]) is None
 
 
 def test_a_slot_is_summed_up_and_its_expert_s_name_is_held_against_it(small_world: Dataset) -> None:

@@ -16,7 +16,7 @@ from elastic_core.services.edits import (
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.attribution import Agreement
 from elastic_core.services.person.edited_history import event_rows
-from elastic_core.services.person.model_trace import MOST_SHOWN
+from elastic_core.services.person.model_trace import MOST_SHOWN, largest_effect
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.train import run_table
 from pages.components import cache, edits, page_context, page_elements, page_text, user_cards
@@ -120,16 +120,18 @@ def edit_buttons() -> None:
             icon="backspace", disabled=edits_locked or prediction.n_events < 2,
             help=f"Forget “{_title_of_item(prediction.history.items[-1])}” and ask again.",
         )  # fmt: skip
-        if prediction.strongest is not None:
+        if effect is not None:
+            moved_text = TEXT("effect", lost=effect.n_lost, moved=effect.n_moved, count=len(prediction.active_experts))
             place_button(
-                f"Silence expert {prediction.strongest}",
-                "start_silence",
-                edits.append_edits,
-                Silence(prediction.strongest),
-                icon="volume_off",
-                disabled=edits_locked or len(prediction.active_experts) < 2,
-                help=f"Takes away expert {prediction.strongest}, {user_cards.lead_words(context.model)}, and asks again.",
-            )
+                f"Silence expert {effect.expert}", "start_silence", edits.append_edits, Silence(effect.expert),
+                icon="volume_off", disabled=edits_locked, help=moved_text,
+            )  # fmt: skip
+        elif prediction.experts:
+            is_last = len(prediction.active_experts) < 2
+            place_button(
+                "The last expert stays" if is_last else "No expert moves this list alone", "start_silence", edits.append_edits,
+                icon="volume_off", disabled=True, help=TEXT("stays" if is_last else "no effect"),
+            )  # fmt: skip
         edits.undo_buttons(edit_list, "start")
 
 
@@ -180,13 +182,12 @@ def _title_of_item(item: int) -> str:
 
 def show_picture() -> None:
     """The strip, and what its list is chosen from."""
-    rows = event_rows(context.dataset, edited_user, MOST_SHOWN, MOST_SHOWN)
     open_details = details.current_details(context, edited_user, prediction.recommendation.table["item"].tolist())
     traffic = cache.route_everybody(context.open_run) if prediction.retrieved is not None else None
     names = user_cards.name_user_experts(context, prediction) if prediction.retrieved is not None else {}
-    trace = strip.show_strip(
-        context, rows, prediction, change, names=names, traffic=traffic, changed=bool(edit_list),
-        open_details=str(open_details or ""), on_act=act_on_picture,
+    strip.show_strip(
+        context, rows, prediction, trace, change, offered=None if effect is None else effect.expert, names=names,
+        traffic=traffic, changed=bool(edit_list), open_details=str(open_details or ""), on_act=act_on_picture,
     )  # fmt: skip
     if open_details is not None:
         details.show_details(context, open_details, edited_user, prediction, trace)
@@ -257,6 +258,9 @@ initial_prediction, prediction = (
     cache.user_prediction(context.open_run, context.user, edits_made, keep_seen) for edits_made in ((), edit_list)
 )
 change = compare_lists(initial_prediction.recommendation, prediction.recommendation)
+rows = event_rows(context.dataset, edited_user, MOST_SHOWN, MOST_SHOWN)
+trace = strip.model_trace(context, rows, prediction)
+effect = largest_effect(trace)
 
 st.html(LOW)
 with heading, st.container(key="start_lead_read" if edit_list else "start_lead"):

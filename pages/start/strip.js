@@ -3,7 +3,7 @@
 const SVG = 'http://www.w3.org/2000/svg'
 const SEEN = 0.08, CLEAR = 0.1  // a share below SEEN is not told; below CLEAR an expert has not kept an event
 const CONFIRMED = 0.1, CREDITED = 0.15  // a removal that takes so much confirms a line; a share of so much draws a faint one
-const SMALL = 0.05  // experts with a smaller part of the list are folded into one card, unless a line from them is confirmed
+const SMALL = 0.05  // experts with a smaller part of the list are folded, but not the first, the one a button offers, or one with a bold line
 const UNCHANGED = 0.005  // a removal that changes less changes nothing: no line leads there
 const CROSS = 20  // pixels that the cross takes of a name
 const BUILD = 2900, BEGAN = 'strip_began'  // milliseconds that the picture takes to build itself, and when it began in this visit
@@ -92,7 +92,7 @@ function squares({ side, drawn, load, ground, rows, columns, picked }, experts, 
 }
 
 export default function drawStrip({ data, setTriggerValue, parentElement }) {
-  const { events, grid, experts, list, left, locked, colours, says, opened } = data
+  const { events, grid, experts, offered, list, left, locked, colours, says, opened } = data
   let root = parentElement.querySelector('div.strip')
   if (!root) {
     root = element('div', 'strip')
@@ -108,8 +108,8 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
   const flow = element('div', 'flow' + (experts.length ? grid ? '' : ' unlit' : ' plain'))
   const nodes = { event: [], expert: [], item: [] }
   const confirmed = at => list.some(of => of.without[at] !== null && of.without[at] <= 1 - CONFIRMED)
-  const small = experts.map((_, at) => at).filter(at => experts[at].part !== null && experts[at].part < SMALL
-    && !experts[at].quiet && !confirmed(at))
+  const small = experts.map((_, at) => at).filter(at => at && experts[at].part !== null && experts[at].part < SMALL
+    && !experts[at].quiet && experts[at].id !== offered && !confirmed(at))
   function node(kind, at, of, name) {
     const made = element('button', `node ${name}`)
     made.type = 'button'

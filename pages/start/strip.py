@@ -35,32 +35,35 @@ _mount = st.components.v2.component(
 
 
 @cached_resource(64)
-def model_trace(
+def _model_trace(
     open_run: OpenRun, items: np.ndarray, scales: object, keep_seen: bool, indices: list[int | None], _prediction: Prediction
 ) -> ModelTrace:
-    """Which experts events vote for, and what experts hold and contribute."""
     return trace_model(open_run.model, _prediction, indices)
 
 
-def show_strip(
-    context: Context, rows: pd.DataFrame, prediction: Prediction, change: ListChange, *,
-    names: Mapping[int, str], traffic: RoutedUsers | None, changed: bool, open_details: str,
-    on_act: Callable[[str, int | str], None],
-) -> ModelTrace:  # fmt: skip
-    """`rows`: the events that are shown (`event_rows`); `names`: what experts stand for; `open_details`: what is open below;
-    `on_act`: called with what was done, and to which event, by its number, or expert, or with what was pressed (`expert 7`).
-    Return the links that were drawn."""
+def model_trace(context: Context, rows: pd.DataFrame, prediction: Prediction) -> ModelTrace:
+    """Which experts events vote for, what experts hold and contribute, and what changes without each. `rows`: the events that are
+    shown (`event_rows`)."""
     indices = [None if index < 0 else int(index) for index in rows["index"]]
-    trace = model_trace(
-        context.open_run, prediction.history.items, sorted(prediction.scales.items()), prediction.keep_seen, indices, prediction
-    )
+    scales = sorted(prediction.scales.items())
+    return _model_trace(context.open_run, prediction.history.items, scales, prediction.keep_seen, indices, prediction)
+
+
+def show_strip(
+    context: Context, rows: pd.DataFrame, prediction: Prediction, trace: ModelTrace, change: ListChange, *,
+    offered: int | None, names: Mapping[int, str], traffic: RoutedUsers | None, changed: bool, open_details: str,
+    on_act: Callable[[str, int | str], None],
+) -> None:  # fmt: skip
+    """`rows`: the events that are shown (`event_rows`); `trace`: the links to draw; `offered`: the expert that a button offers to
+    silence, always drawn; `names`: what experts stand for; `open_details`: what is open below; `on_act`: called with what was
+    done, and to which event, by its number, or expert, or with what was pressed (`expert 7`)."""
     palette, shades, edits_locked = (
         page_context.theme_palette(),
         user_cards.genre_colours(context),
         page_context.is_locked(edits.PARAMETER),
     )
     parts = share_list(trace, prediction.recommendation.chances[prediction.recommendation.table["item"]])
-    n_earlier = next((index for index in indices if index is not None), 0)
+    n_earlier = next((index for index in trace.indices if index is not None), 0)
     data = {
         "who": f"{context.run.name}~{context.user}",
         "events": [_event_data(shades, row, trace, place) for place, row in enumerate(rows.to_dict("records"))],
@@ -74,6 +77,7 @@ def show_strip(
             {"name": _bare_title(row["title"]), "mark": f"now {row['now'] or context.item_words.participle}"}
             for row in change.lost_rows.to_dict("records")
         ],
+        "offered": offered,
         "locked": {"remove": edits_locked, "silence": edits_locked},
         "opened": open_details,
         "colours": palette._asdict(),
@@ -82,7 +86,6 @@ def show_strip(
     _mount(
         data=data, key=KEY, **{f"on_{what}_change": partial(_pass_act, what, on_act) for what in (REMOVED, SILENCED, LOOKED)}
     )  # fmt: skip
-    return trace
 
 
 def _pass_act(act: str, on_act: Callable[[str, int | str], None]) -> None:

@@ -48,6 +48,15 @@ def test_a_household_its_experts_by_name_and_its_next_basket(shop: AppTest) -> N
     assert sum(item["gold"] for item in drawn["list"]) >= 3, "the example is a household of whose next basket much is guessed"
 
 
+def test_the_first_button_moves_the_list(shop: AppTest) -> None:
+    """Its expert is the one whose removal changes most; the largest box may change nothing."""
+    before = strip(shop)
+    after = strip(healthy(shop.button(key="start_silence").click().run()))
+    assert sum(item["mark"] != "=" for item in after["list"][:10]) >= 3
+    (quiet,) = [expert["id"] for expert in after["experts"] if expert["quiet"]]
+    assert quiet == before["offered"] != max(before["experts"], key=lambda expert: expert["part"])["id"]
+
+
 def test_a_name_that_does_not_fit_this_household_is_told_apart(shop: AppTest) -> None:
     """Experts are named after everybody's slots: of one household's slot, often little is of the named type."""
     data, drawn = load(DataConfig(source="groceries")), strip(shop)

@@ -58,9 +58,10 @@ def test_silencing_until_one_expert_is_left(opened: Open) -> None:
 
 
 def silence(app: AppTest) -> AppTest:
-    """The button names the expert that it takes away: the one behind the first suggestion."""
+    """The button names the expert that it takes away: one that is drawn, and whose removal moves the list."""
     button = app.button(key="start_silence")
     number = button.label.removeprefix("Silence expert ")
+    assert strip(app)["offered"] == int(number) and number in {str(expert["id"]) for expert in strip(app)["experts"]}
     app = healthy(button.click().run())
     assert re.search(rf"expert .*\b{number}\b", app.info[0].value)
     return app

@@ -1,8 +1,8 @@
 """One history, link by link: which experts each event votes for, what each expert holds and contributes, and what a removal does.
 
 All links are read off the model: `votes` are those that it counted, `event_share` and `suggestion_share` its own numbers. The
-last two are not: each expert and each event is removed once, all in one batch, and the chance of every suggestion is measured
-again. Where a model has no such link (no votes by event, no share of a suggestion), the field is None.
+last three are not: each expert and each event is removed once, all in one batch, and the chance and the rank of every suggestion
+are measured again. Where a model has no such link (no votes by event, no share of a suggestion), the field is None.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from elastic_core.models import Recommender, as_tracing_model
 from elastic_core.services.person.attribution import attribute_items
 from elastic_core.services.person.edited_history import EditedHistory, score_edited
 from elastic_core.services.person.prediction import Prediction
-from elastic_core.services.person.recommend import scale_experts
+from elastic_core.services.person.recommend import rank_scores, scale_experts
 
 MOST_SHOWN = 12
 
@@ -36,20 +36,20 @@ class ModelTrace(NamedTuple):
     suggestion_share: np.ndarray | None  # [M, k] an expert's share of a suggestion's probability
     without_expert: np.ndarray  # [M, k] a suggestion's chance without an expert, over its chance
     without_event: np.ndarray  # [M, S] a suggestion's chance without an event, over its chance
+    ranks_without_expert: np.ndarray  # [M, k] a suggestion's rank without an expert; 0 where that was not measured
 
 
 @torch.inference_mode()
 def trace_model(model: Recommender, prediction: Prediction, indices: Sequence[int | None]) -> ModelTrace:
     """The links of one prediction, for the events at `indices`."""
     items = prediction.recommendation.table["item"].tolist()
-    without_expert, without_event = _chances_without(model, prediction, items, indices)
+    measured = _measure_removals(model, prediction, items, indices)
     return ModelTrace(
         indices,
         prediction.experts,
         *_trace_votes(prediction, indices),
         *_trace_shares(model, prediction, items),
-        without_expert,
-        without_event,
+        *measured,
     )
 
 
@@ -61,6 +61,26 @@ def share_list(trace: ModelTrace, chances: np.ndarray) -> np.ndarray | None:
         return weights @ trace.suggestion_share
     losses = weights @ np.nan_to_num(1 - trace.without_expert).clip(0)
     return losses / losses.sum() if losses.sum() > 0 else None
+
+
+class ExpertEffect(NamedTuple):
+    """What removing one expert does to the list: how many suggestions leave it, and how many others change places."""
+
+    expert: int
+    n_lost: int
+    n_moved: int
+
+
+def largest_effect(trace: ModelTrace) -> ExpertEffect | None:
+    """The expert whose removal changes the list most: the most suggestions lost, then the most moved, then the largest fall of
+    one's chance. None where no removal moves the list."""
+    ranks, now = trace.ranks_without_expert, np.arange(1, len(trace.ranks_without_expert) + 1)[:, None]
+    lost = ranks > len(ranks)
+    n_lost, n_moved = lost.sum(0), ((ranks > 0) & (ranks != now) & ~lost).sum(0)
+    falls = np.nan_to_num(1 - trace.without_expert).max(0, initial=0)
+    effects = [(*counts, at) for at, counts in enumerate(zip(n_lost.tolist(), n_moved.tolist(), falls.tolist(), strict=True))]
+    *counts, _, at = max(effects, key=lambda effect: effect[:3], default=(0, 0, 0.0, 0))
+    return ExpertEffect(trace.experts[at], *counts) if any(counts) else None
 
 
 def _trace_votes(
@@ -104,10 +124,10 @@ def _trace_shares(
     return event_share, None
 
 
-def _chances_without(
+def _measure_removals(
     model: Recommender, prediction: Prediction, items: Sequence[int], indices: Sequence[int | None]
-) -> tuple[np.ndarray, np.ndarray]:
-    """`without_expert` and `without_event`."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`without_expert`, `without_event` and `ranks_without_expert`."""
     history, scales, experts = prediction.history, prediction.scales, prediction.experts
     unread = prediction.n_events - prediction.n_read
     active = prediction.active_experts if len(prediction.active_experts) > 1 else []
@@ -122,4 +142,10 @@ def _chances_without(
     without_expert, without_event = (np.full((len(items), count), np.nan) for count in (len(experts), len(indices)))
     without_expert[:, [experts.index(expert) for expert in active]] = ratios[:, : len(active)]
     without_event[:, [indices.index(index) for index in read]] = ratios[:, len(active) :]
-    return without_expert, without_event
+    ranks_without_expert = np.zeros((len(items), len(experts)), dtype=np.int64)
+    if active:
+        rows = scores[1 : len(active) + 1].numpy()
+        ranks = [rank_scores(row, history, prediction.keep_seen)[1][items] for row in rows]
+        ranks_without_expert[:, [experts.index(expert) for expert in active]] = np.stack(ranks, 1)
+    return without_expert, without_event, ranks_without_expert
+
