@@ -67,7 +67,7 @@ def describe_world(name: str, run: Run, data: Dataset) -> str:
         return f"**{n_users} people, {data.catalog.n_items:,} films**: nobody knows why they watched."
     if name == PAPER:
         place_text = "in the made-up world" if truth is not None else "on the same data"
-        return f"**The paper’s ELASTIC {place_text}**: no suggestion belongs to one expert."
+        return f"**The paper’s ELASTIC {place_text}**: all its experts make each suggestion together."
     reason_text = "the reasons for choices are known" if truth is not None else "nobody knows the reasons for choices"
     label = page_context.escape_markdown(cache.label_run(run))
     return f"**{label}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {reason_text}."

@@ -94,7 +94,8 @@ def test_what_is_pointed_at_is_what_the_model_computed(opened: Open, app_runs: P
     chances = start.recommendation.chances
     assert [each["id"] for each in drawn["experts"]] == start.experts and len(drawn["events"]) == 12
     assert len(drawn["grid"]["drawn"]) == 64 and drawn["says"]["rest"].startswith("Point at anything")
-    assert "no suggestion belongs to one" in drawn["says"]["rest"], "this model mixes its experts, and says so"
+    assert "all experts together make every suggestion" in drawn["says"]["rest"], "this model mixes its experts, and says so"
+    assert drawn["says"]["experts"][1] == "height: part of all losses", "so a box is not an expert's part of the list"
     item = int(drawn["list"][0]["item"])
     for at, expert in enumerate(start.experts):
         times = predicted(Silence(expert)).recommendation.chances[item] / chances[item]

@@ -80,7 +80,7 @@ def test_a_link_wins_and_a_run_of_one_s_own_is_offered_to_come_back_to(both: Ope
     app = both(run="local-mine", user="5")
     assert app.segmented_control(key=world_switch.KEY).value == OWN and "a run of your own" in said(app)
     turn(app, PAPER)
-    assert app.selectbox(key="run").value == "tiny" and "no suggestion belongs to one expert" in said(app)
+    assert app.selectbox(key="run").value == "tiny" and "all its experts make each suggestion together" in said(app)
     assert app.number_input(key="user").value == 5, "the same data, the same person"
     turn(turn(app, FILMS), OWN)
     assert app.selectbox(key="run").value == "local-mine" and app.number_input(key="user").value == 5
