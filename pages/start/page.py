@@ -26,7 +26,7 @@ from pages.start import details, strip
 
 TEXT = page_text.load_page_text(__file__)
 OWN_ITEMS = "start_yours_items"  # the box for a visitor's own history
-MOST_CHOSEN, MOST_OFFERED = 10, 5_000  # items of it, and items that it offers, those that most people chose first
+MOST_CHOSEN, MOST_OFFERED = 5, 5_000  # items of it, and items that it offers, those that most people chose first
 N_USERS = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
 LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
@@ -43,8 +43,10 @@ def share_agreement(open_run: OpenRun, n_users: int, keep_seen: bool) -> Agreeme
 
 @cached_resource(4)
 def popular_items(data: Dataset) -> list[int]:
-    """The items that a visitor may choose, the most frequent first."""
-    return (data.all_counts()[1:].argsort(kind="stable")[::-1][:MOST_OFFERED] + 1).tolist()
+    """The items that a visitor may choose, the most frequent first, but none whose title only contains a typed word (`tea` in
+    `steaks`) before one that has it: Enter takes the first match."""
+    items = (data.all_counts()[1:].argsort(kind="stable")[::-1][:MOST_OFFERED] + 1).tolist()
+    return [items[at] for at in inspect.order_by_words([data.catalog.title(item) for item in items])]
 
 
 def act_on_picture(act: str, value: int | str) -> None:
@@ -101,7 +103,7 @@ def choose_own_items() -> None:
     st.multiselect(
         label, offered_items + [item for item in chosen_items if item not in offered_items], format_func=catalog.title,
         key=OWN_ITEMS, max_selections=max(MOST_CHOSEN, len(chosen_items)), placeholder=label, label_visibility="collapsed",
-        on_change=read_own_items, disabled=page_context.is_locked(edits.PARAMETER),
+        filter_mode="contains", select_all=False, on_change=read_own_items, disabled=page_context.is_locked(edits.PARAMETER),
     )  # fmt: skip
 
 

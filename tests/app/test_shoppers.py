@@ -69,6 +69,22 @@ def test_a_name_that_does_not_fit_this_household_is_told_apart(shop: AppTest) ->
         assert expert["fits"] or "Other people’s slots gave it the name" in expert["votes"]
 
 
+def test_enter_takes_the_product_that_was_typed(shop: AppTest) -> None:
+    """Streamlit's box takes the first of its options that contain what was typed, and no button takes all of them."""
+    box = shop.multiselect(key="start_yours_items")
+    modes = box.proto.DESCRIPTOR.fields_by_name["filter_mode"].enum_type.values_by_name
+    assert box.proto.filter_mode == modes["FILTER_MODE_CONTAINS"].number and box.proto.select_all == 0
+    assert box.proto.max_selections == 5
+
+    def first(typed: str) -> str:
+        return next(title for title in box.options if typed in title.lower())
+
+    assert [first(typed) for typed in ("banana", "milk", "newsp", "tea")] == ["Bananas", "Milk", "Newspapers", "Iced tea"]
+    words = {word for title in box.options for word in re.findall(r"\w{3,}", title.lower())}
+    within = [(word, first(word)) for word in words if not re.search(rf"\b{word}", first(word).lower())]
+    assert not within, "whoever types a word means a title with that word"
+
+
 def test_what_a_visitor_buys_is_read_in_the_household_s_place(shop: AppTest) -> None:
     catalog, before = load(DataConfig(source="groceries")).catalog, strip(shop)
     cats = [item for item in range(1, catalog.n_items + 1) if "cat food" in catalog.title(item).lower()][:5]

@@ -30,6 +30,32 @@ def told_apart(titles: Sequence[str], ids: Sequence[object]) -> list[str]:
     return [f"{name} (id {of})" if title_counts[title] > 1 else name for title, (name, of) in zip(titles, named, strict=True)]
 
 
+def order_by_words(titles: Sequence[str]) -> list[int]:
+    """The indices of titles in their order, but a title with a word of three letters or more comes before all that contain these
+    letters only within a longer word: whoever types `tea` means `Tea bags`, not `Steaks`."""
+    words = [set(re.findall(r"\w{3,}", title.lower())) for title in titles]
+    owners: dict[str, int] = {}
+    for at, own_words in enumerate(words):
+        for word in own_words:
+            owners.setdefault(word, at)
+    order: dict[int, None] = {}  # in the order of insertion
+    waiting = set[int]()
+
+    def place(at: int) -> None:
+        if at in order or at in waiting:
+            return
+        waiting.add(at)
+        inner = {word[i:j] for word in words[at] for i in range(1, len(word) - 2) for j in range(i + 3, len(word) + 1)}
+        for part in sorted(inner & owners.keys(), key=owners.__getitem__):
+            place(owners[part])
+        waiting.discard(at)
+        order[at] = None
+
+    for at in range(len(titles)):
+        place(at)
+    return [*order]
+
+
 def item_table(catalog: Catalog, items: Sequence[int] | np.ndarray) -> pd.DataFrame:
     """Return what items are: item, title, genres."""
     genres = [catalog.genres[item] if catalog.genres else () for item in items]
