@@ -95,6 +95,30 @@ def test_moves_add_up(data: Dataset, model: Recommender) -> None:
     assert here.n_events == start.n_events - 2
 
 
+def test_of_a_next_basket_is_said_how_much_the_list_guesses(data: Dataset, model: Recommender) -> None:
+    """Before and after; what leaves the list keeps its star, and is named first."""
+    start, last = predict_user(model, data, 2), int(data.readable_lengths()[2])
+    before = start.recommendation
+    after = predict_user(model, data, 2, [Remove(last, last), Remove(last - 1, last - 1)]).recommendation
+    lost = compare_lists(before, after).lost_rows["item"].tolist()
+    assert lost, "else the acts above say nothing"
+    stay = next(item for item in before.table["item"] if item not in lost)
+    basket = [lost[-1], stay]
+    held = [each._replace(table=each.table.assign(is_truth=each.table["item"].isin(basket))) for each in (before, after)]
+    change = compare_lists(*held)
+    assert change.n_true == (2, 1) and change.basket_guessed == "2 of the ten were in the next basket, now 1."
+    assert change.summary("films").startswith(f"★ {data.catalog.title(lost[-1])}")
+    assert compare_lists(*reversed(held)).basket_guessed == "1 of the ten was in the next basket, now 2."
+    assert compare_lists(held[0], held[0]).basket_guessed == "As before, 2 of the ten were in the next basket."
+
+
+def test_only_active_experts_are_counted_as_the_same(data: Dataset, model: Recommender) -> None:
+    start = predict_user(model, data, 2)
+    assert start.others_retrieved(start) == f"The same {K} experts."
+    silenced = predict_user(model, data, 2, [Silence(start.experts[0])])
+    assert silenced.others_retrieved(start) == f"The same {K - 1} other experts."
+
+
 def test_silencing_is_taking_the_row_out_and_leaves_the_model_alone(data: Dataset, model: Recommender) -> None:
     before = {name: value.clone() for name, value in model.state_dict().items()}
     start = predict_user(model, data, 4)

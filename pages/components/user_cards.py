@@ -73,11 +73,19 @@ def show_ranked_items(context: Context, change: ListChange, changed: bool, why: 
         cards_gone = []
         for row in change.lost_rows.to_dict("records"):
             name, year = inspect.split_year(row["title"])
+            mark, note = f"out, now {row['now'] or words.participle}", label_next_item(context)
             cards_gone.append(
-                ItemCard(name, year, row["genres"], str(row["rank"]), f"out, now {row['now'] or words.participle}", faded=True)
+                ItemCard(name, year, row["genres"], str(row["rank"]), mark, note, row["is_truth"], faded=True)
             )
         st.markdown(f"**Left the ten** :small[:gray[({len(cards_gone)})]]")
         st.html(item_cards.ranking_html(cards_gone, genre_colours(context), "Left the ten"))
+
+
+def describe_truth(prediction: Prediction, change: ListChange, name: str) -> str:
+    """What an edit did to what really came next: to the item called `name`, or to the guessed part of the next basket."""
+    if prediction.recommendation.truth is None:
+        return ""
+    return f"★ {change.basket_guessed}" if len(prediction.history.basket) > 1 else f"{name} {change.truth_moved}."
 
 
 def label_next_item(context: Context) -> str:

@@ -80,7 +80,7 @@ def show_verdict(prediction: Prediction, before: Prediction, peer: str, item_wor
         text = f"**Beside {peer_name}:** the two runs share {n_shared} of their ten {item_words.plural}.{truth}"
         st.info(text, icon=":material/compare_arrows:")
         return
-    truth = f" What they {item_words.verb} next {change.truth_moved}." if truth_known else ""
+    truth = f" {user_cards.describe_truth(prediction, change, f'What they {item_words.verb} next')}"
     moves = f"{page_context.escape_markdown(change.summary(item_words.plural))} {prediction.others_retrieved(before)}"
     st.info(f"**Against the original:**{truth} {moves}", icon=":material/swap_vert:")
 

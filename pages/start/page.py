@@ -156,7 +156,7 @@ def show_verdict() -> None:
     truth_text = "Nobody knows what comes next after another history."
     if prediction.recommendation.truth is not None:
         truth_title = _title_of_item(prediction.recommendation.truth)
-        truth_text = f"★ {truth_title}, which they really {item_words.verb} next, {change.truth_moved}."
+        truth_text = user_cards.describe_truth(prediction, change, f"★ {truth_title}, which they really {item_words.verb} next,")
     other_experts_text = (
         prediction.others_retrieved(initial_prediction) if edited_user.removed_numbers or edited_user.n_added else ""
     )

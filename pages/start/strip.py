@@ -74,7 +74,10 @@ def show_strip(
         ],
         "list": _list_data(context, shades, change, trace, changed),
         "left": [
-            {"name": _bare_title(row["title"]), "mark": f"now {row['now'] or context.item_words.participle}"}
+            {
+                "name": ("★ " if row["is_truth"] else "") + _bare_title(row["title"]),
+                "mark": f"now {row['now'] or context.item_words.participle}",
+            }
             for row in change.lost_rows.to_dict("records")
         ],
         "offered": offered,

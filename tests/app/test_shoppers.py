@@ -57,6 +57,20 @@ def test_the_first_button_moves_the_list(shop: AppTest) -> None:
     assert quiet == before["offered"] != max(before["experts"], key=lambda expert: expert["part"])["id"]
 
 
+def test_after_an_edit_the_guessed_part_of_the_basket_is_counted(shop: AppTest) -> None:
+    """Not the rank of one of its products; and what leaves the list keeps its star."""
+    before, app = strip(shop), press(shop, "Remove the last product")
+    now, said = strip(app), app.info[0].value
+    counts = (sum(row["gold"] for row in each["list"][:10]) for each in (before, now))
+    assert "★ {} of the ten were in the next basket, now {}.".format(*counts) in said and "rank" not in said
+    ten = {row["item"] for row in now["list"][:10]}
+    lost = [row["name"] for row in before["list"][:10] if row["gold"] and row["item"] not in ten]
+    assert [each["name"] for each in now["left"] if "★" in each["name"]] == [f"★ {name}" for name in lost] != []
+    assert f"★ {lost[0]}" in said
+    journey = healthy(app.switch_page("journey/page.py").run())
+    assert said.split("★ ")[1] in journey.info[0].value
+
+
 def test_a_name_that_does_not_fit_this_household_is_told_apart(shop: AppTest) -> None:
     """Experts are named after everybody's slots: of one household's slot, often little is of the named type."""
     data, drawn = load(DataConfig(source="groceries")), strip(shop)

@@ -52,13 +52,15 @@ class Prediction(NamedTuple):
         return [expert for expert in self.experts if self.scales.get(expert) != 0]
 
     def others_retrieved(self, before: "Prediction") -> str:
-        """How many of the retrieved experts are others than before; empty for models that retrieve none."""
-        new, count = len(set(self.experts) - set(before.experts)), len(self.experts)
+        """How many of the active experts were not retrieved before; empty for models that retrieve none."""
+        active = self.active_experts
+        new, count = len(set(active) - set(before.experts)), len(active)
         if not count:
             return ""
+        others = "other " if count < len(self.experts) else ""  # than the silenced ones
         if not new:
-            return f"The same {count} experts."
-        return f"{new} of its {count} experts {'is another' if new == 1 else 'are others'}."
+            return f"The same {others}expert." if count == 1 else f"The same {count} {others}experts."
+        return f"{new} of its {count} {others}experts {'is new' if new == 1 else 'are new'}."
 
 
 def predict_history(

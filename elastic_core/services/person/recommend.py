@@ -232,6 +232,22 @@ class ListChange(NamedTuple):
         return self.table["change"].value_counts().reindex([*VERBS], fill_value=0).to_dict()
 
     @property
+    def n_true(self) -> tuple[int, int]:
+        """How many of the list really came next, before and after."""
+        stayed = self.table["change"] != "new"
+        before = self.table["is_truth"][stayed].sum() + self.lost_rows["is_truth"].sum()
+        return int(before), int(self.table["is_truth"].sum())
+
+    @property
+    def basket_guessed(self) -> str:
+        """How much of the next basket is in the list: `4 of the ten were in the next basket, now 3.`"""
+        before, after = self.n_true
+        if before == after:
+            return f"As before, {after or 'none'} of the ten {'were' if after > 1 else 'was'} in the next basket."
+        begin = f"{before or 'None'} of the ten {'were' if before > 1 else 'was'} in the next basket"
+        return f"{begin}, now {after or 'none'}."
+
+    @property
     def truth_moved(self) -> str:
         """What became of the item that really came next: `stays at rank 3`, `falls from rank 3 to rank 9`."""
         before, after = self.truth_before, self.truth_after
@@ -254,8 +270,9 @@ class ListChange(NamedTuple):
 
 
 def _first_title(rows: pd.DataFrame) -> str:
-    more_text = [f"{len(rows) - 1} more"] if len(rows) > 1 else []
-    return join_names([split_year(rows["title"].iloc[0])[0], *more_text])
+    """The first of those that really came next, with a star, or else the first; and how many more there are."""
+    more_text, first = [f"{len(rows) - 1} more"] if len(rows) > 1 else [], rows.loc[rows["is_truth"].idxmax()]
+    return join_names([f"{'★ ' if first['is_truth'] else ''}{split_year(first['title'])[0]}", *more_text])
 
 
 def compare_lists(before: Recommendation, after: Recommendation) -> ListChange:
