@@ -103,7 +103,7 @@ def run_command(
 
 
 def parse_names(text: str, known_names: Sequence[str], kind: str) -> list[str]:
-    """Names between commas. Raises InputError for one that is not `known`."""
+    """Names between commas. Raises InputError for one that is not among `known_names`."""
     names = split_commas(text)
     if unknown := [name for name in names if name not in known_names]:
         raise InputError(f"unknown {kind} {unknown[0]!r}; known are {', '.join(known_names)}")

@@ -236,7 +236,7 @@ def write_everybody(
 
 
 def count_short_lists(chunks: Iterator[Recommendations], counts: Counter[str]) -> Iterator[Recommendations]:
-    """The same chunks; `short` counts the lists that are empty, and those with fewer items than were wanted."""
+    """The same chunks; into `counts` go the lists that are empty, and those with fewer items than were wanted."""
     for chunk in chunks:
         filled = (chunk.items > 0).sum(axis=1)
         is_shorter = (filled > 0) & (filled < chunk.items.shape[1])

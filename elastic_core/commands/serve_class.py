@@ -166,7 +166,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _wait_until(is_ready: Callable[[], bool], children: "list[_Child]") -> None:
-    """Until `ready`, or InputError if a child ends before that or nothing answers."""
+    """Until `is_ready`, or InputError if a child ends before that or nothing answers."""
     deadline = time.monotonic() + BEGINS
     while not is_ready():
         for child in children:

@@ -31,16 +31,17 @@ OWN_ID = "shell_own_id"  # of the person whom the visitor looked up by their id 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What a page is about. `now = page_context.require_context()` has `run`, `dataset` and `model` of its `open_run`
-    (components/cache.py), which is what cached functions are asked about: `cache.user_prediction(now.open_run, now.user, …)`.
+    """What a page is about. `context = page_context.require_context()` has `run`, `dataset` and `model` of its `open_run`
+    (components/cache.py), which is what cached functions are asked about: `cache.user_prediction(context.open_run,
+    context.user, …)`.
 
-    The person's readable history, oldest first, and what really came next: `recommend.user_history(now.dataset, now.user)` in
-    services/person, with `items` and `times` (seconds since 1970, UTC; None where the data have none; a made-up world, whose
-    `now.dataset.truth` is not None, has made-up ones); as a table `inspect.history_table`. `now.dataset.catalog` knows items by
-    their numbers from 1: `title(item)`, and `genres[item]`, a tuple that may be empty; `genres` is None where the data have none.
-    Everybody's events are `dataset.histories.items`, of person u from `offsets[u]` to before `dataset.ends("test")[u]`. Genres'
-    colours are `user_cards.genre_colours(now).by_genre` (components/user_cards.py); what the data call an item is in
-    `now.item_words`."""
+    The person's readable history, oldest first, and what really came next: `recommend.user_history(context.dataset,
+    context.user)` in services/person, with `items` and `times` (seconds since 1970, UTC; None where the data have none; a
+    made-up world, whose `context.dataset.truth` is not None, has made-up ones); as a table `inspect.history_table`.
+    `context.dataset.catalog` knows items by their numbers from 1: `title(item)`, and `genres[item]`, a tuple that may be
+    empty; `genres` is None where the data have none. Everybody's events are `dataset.histories.items`, of person u from
+    `offsets[u]` to before `dataset.ends("test")[u]`. Genres' colours are `user_cards.genre_colours(context).by_genre`
+    (components/user_cards.py); what the data call an item is in `context.item_words`."""
 
     open_run: OpenRun
     user: int  # dense, from 0; people see `user + 1`

@@ -21,7 +21,7 @@ SCREENS = {"systems": "evidence/page.py", "speed": "speed/page.py", "experts": "
 
 
 def show_claims() -> None:
-    now = page_context.current_context()  # none where no run opens: kept ranks can be read all the same
+    context = page_context.current_context()  # none where no run opens: kept ranks can be read all the same
     st.markdown(TEXT("CLAIMS"), help=f"NDCG@10: {glossary.METRICS['NDCG@10']}.")
     measured, _ = results.measured_data(page_context.RUNS)
     rows = expert_meaning.meaning_rows(page_context.RUNS)
@@ -36,8 +36,8 @@ def show_claims() -> None:
     if chosen != NONE:
         with st.container(border=True):
             show_findings(next(verdict for verdict in verdicts if verdict.key == chosen))
-            if chosen in ABOUT_EXPERTS and now is not None and now.model.retrieves:
-                expert_meaning.meaning_row(now.run, "lrn_measure")
+            if chosen in ABOUT_EXPERTS and context is not None and context.model.retrieves:
+                expert_meaning.meaning_row(context.run, "lrn_measure")
     show_personal_gain(measured)
     panel = st.expander("All findings as a table", key="lrn_all", on_change="rerun")
     if panel.open:
@@ -45,7 +45,7 @@ def show_claims() -> None:
             table = verdict_table(verdicts)
             alt = f"{len(table)} findings with their numbers and runs"
             page_elements.show_table("lrn_findings", table, TEXT.chart_text("FINDINGS"), alt, height=220)
-    if now is not None:
+    if context is not None:
         page_elements.show_footer("elastic reproduce", "--table")
 
 

@@ -48,16 +48,16 @@ def show_systems() -> None:
         st.info("Nothing is tested here yet. Train a model on the page Train; when it is tested, it appears here.")
         page_elements.show_unreadable_folders(faults, "no run", "res_fault")
         return
-    now = page_context.current_context()  # none where no run opens: kept ranks can be read all the same
+    context = page_context.current_context()  # none where no run opens: kept ranks can be read all the same
     row = page_elements.place_in_row("bottom")
     with row:
-        data_set = choose_data(measured, now)
+        data_set = choose_data(measured, context)
         protocol = choose_protocol(data_set)
     table = results.cached_leaderboard(data_set, protocol)
     if table.empty:
         st.info(f"Nothing on this data was ranked under `{protocol}`.")
         return
-    own_system = data_set.system_of(now.run.path) if now is not None else None
+    own_system = data_set.system_of(context.run.path) if context is not None else None
     with row:
         names = reference_names(data_set, table)
         opened = table.loc[table["label"] == str(own_system), "system"].tolist()
@@ -77,16 +77,18 @@ def show_systems() -> None:
         )
     if protocol != WITH_SEEN and results.usual_protocol(data_set) == WITH_SEEN:
         st.caption(TEXT("REPEATS WIN", protocol=protocol))
-    chance = results.random_ndcg(now.dataset, protocol) if now is not None and now.dataset.hash == data_set.hash else None
+    chance = (
+        results.random_ndcg(context.dataset, protocol) if context is not None and context.dataset.hash == data_set.hash else None
+    )
     draw_table(with_chance(table if shows_all else main, chance), protocol, list(COLUMNS)[: None if shows_all else FIRST_COLUMNS])
-    other = choose_other(data_set, table, ours_name, ours, now)
+    other = choose_other(data_set, table, ours_name, ours, context)
     draw_differences(differences if shows_all else differences[differences["label"].isin(main["label"])], ours_name)
     draw_pair(data_set, table, (ours, other), protocol)
     draw_memory_size(data_set, ours, protocol)
     if table["system"].str.contains(UNEVEN).any():
         st.caption(UNEVEN_NOTE)
     page_elements.show_unreadable_folders(faults, "no run", "res_fault")
-    if now is not None:
+    if context is not None:
         runs = [",".join(run.name for run in data_set.systems[each]) for each in (ours, other)]
         command = ["compare", *runs] if other != ours else ["reproduce", "--table"]
         settings = {"data": data_set.key, "ours": ours_name}
@@ -96,10 +98,10 @@ def show_systems() -> None:
 # --- what is chosen ---------------------------------------------------------------------------------------------------
 
 
-def choose_data(measured: list[DataSet], now: page_context.Context | None) -> DataSet:
+def choose_data(measured: list[DataSet], context: page_context.Context | None) -> DataSet:
     by_key = {data_set.key: data_set for data_set in measured}
     titles = {data_set.key: data_set.title for data_set in measured}
-    home = next((each.key for each in measured if now is not None and each.system_of(now.run.path)), None)
+    home = next((each.key for each in measured if context is not None and each.system_of(context.run.path)), None)
     return by_key[choose_from_list("Data", titles, key=DATA, first=home, width=250)]
 
 
@@ -112,7 +114,7 @@ def choose_protocol(data_set: DataSet) -> str:
 
 
 def choose_other(
-    data_set: DataSet, table: pd.DataFrame, ours_name: str, ours: System, now: page_context.Context | None
+    data_set: DataSet, table: pd.DataFrame, ours_name: str, ours: System, context: page_context.Context | None
 ) -> System:
     """The system that `ours` is set against below, or whose run is opened."""
     with page_elements.place_in_row("bottom"):
@@ -125,7 +127,7 @@ def choose_other(
         name = choose_from_list(label, measured["system"].tolist(), key=SYSTEM, first=first, width=470)
         other = system_called(data_set, table, name)
         run = data_set.systems[other][0]
-        is_open = now is not None and now.run in data_set.systems[other]
+        is_open = context is not None and context.run in data_set.systems[other]
         place_button(
             "Open its run", "res_open", open_run, run.name, cache.label_run(run), icon="check" if is_open else "open_in_new",
             disabled=page_context.is_locked("run") or is_open, help="It is open." if is_open else "On every page",

@@ -16,7 +16,8 @@ OFTEN = {
 
 
 def show_navigation(subject: Subject, expert: int, strongest: int, reason: str) -> None:
-    """Offer previous, next, by luck, and the one that the page opens with; where this one stands, and `why` it was opened."""
+    """Offer previous, next, by luck, and the one that the page opens with; where this one stands, and the `reason` for which
+    it was opened."""
     size, is_locked = subject.survey.size, page_context.is_locked("expert")
     ways = (
         ("Previous", "chevron_left", (expert - 1) % size, None),

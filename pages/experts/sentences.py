@@ -44,7 +44,8 @@ VERDICTS = {
 
 
 def describe_effect(row: Mapping[Hashable, Any], matched_row: Mapping[Hashable, Any] | None = None) -> tuple[str, str]:
-    """Say what removing it does: a verdict and a sentence, which says where experts as much used (`alike`) are missed as much."""
+    """Say what removing it does: a verdict and a sentence, which says where experts as much used (`matched_row`) are missed as
+    much."""
     verdict = ablation.effect_verdict(row)
     ending = "."
     if verdict in ("unclear", "same"):

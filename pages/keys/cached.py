@@ -25,7 +25,7 @@ def ungated_list(open_run: OpenRun, user: int, keep_seen: bool) -> GateCompariso
 
 @cached_data(32, "Searching several hundred people’s experts both ways …")
 def search_as_printed(open_run: OpenRun, user: int, k: int, events_ago: int = 0) -> checks.PrintedSearch:
-    """Eq. 7 as printed, for this person (the event `ago` before their newest) and several hundred others."""
+    """Eq. 7 as printed, for this person (the event `events_ago` before their newest) and several hundred others."""
     return checks.search_as_printed(
         search.first_memory(open_run.model).keys, k, checks.people_queries(open_run.model, open_run.dataset, user, ago=events_ago)
     )

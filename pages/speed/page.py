@@ -68,7 +68,7 @@ def one_new_event() -> None:
         reading.new_event(table, source)
 
 
-now = page_context.require_context()
+context = page_context.require_context()
 page_elements.show_title("When is ELASTIC faster?")
 st.write(TEXT("idea"))
 part = choose_without_label("View", PARTS, "spd_part")

@@ -31,5 +31,5 @@ with price:
     form.show_start_button(config)
 if runs:
     page_elements.remember_table("runs", cache.runs_table(runs))
-if (now := page_context.current_context()) is not None:
-    page_elements.show_footer(presets.retrain_command(now.run))
+if (context := page_context.current_context()) is not None:
+    page_elements.show_footer(presets.retrain_command(context.run))

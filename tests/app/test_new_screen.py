@@ -24,19 +24,19 @@ from pages.components.controls import number_input
 
 TEXT = page_text.load_page_text(__file__)
 
-now = page_context.require_context()
+context = page_context.require_context()
 page_elements.show_title("What did this person choose, and when?")
-st.write(TEXT("IDEA", person=now.user + 1, many=now.item_words.plural))
+st.write(TEXT("IDEA", person=context.user + 1, many=context.item_words.plural))
 last = int(number_input("Latest", 5, 100, 30, key="diary_last", width=150))
-table = cached.history(now.dataset, now.user, last)
-if now.dataset.catalog.genres is None:
+table = cached.history(context.dataset, context.user, last)
+if context.dataset.catalog.genres is None:
     st.info(TEXT("NO_GENRES"))
 else:
-    figure = cache.cached_figure(charts.strip, table, user_cards.genre_colours(now).by_genre, page_context.theme_palette())
-    alt = f"The last {len(table)} events of person {now.user + 1}, by genre."
+    figure = cache.cached_figure(charts.strip, table, user_cards.genre_colours(context).by_genre, page_context.theme_palette())
+    alt = f"The last {len(table)} events of person {context.user + 1}, by genre."
     page_elements.show_chart("diary_strip", figure, table, TEXT.chart_text("STRIP"), alt)
 page_elements.show_confidence_notes([TEXT("SURE")])
-page_elements.show_footer("elastic recommend", f"checkpoints/{now.run.name}", "--user", now.user, diary_last=last)
+page_elements.show_footer("elastic recommend", f"checkpoints/{context.run.name}", "--user", context.user, diary_last=last)
 '''
 WORDS = """What the Diary page says, by name. How this file is read: pages/components/page_text.py.
 

@@ -278,7 +278,7 @@ def _read_card(path: Path) -> StoredData:
     files.check_folder(path)
     card = files.read_object(path / CARD, MOST_CARD, path)
     kind, label, facts, when = (card.get(name) for name in ("kind", "label", "facts", "when"))
-    # as `_put` writes it: two folders cannot share a label, and nothing in it can format or load anything
+    # as `_write_data` writes it: two folders cannot share a label, and nothing in it can format or load anything
     words, _, start = str(label).rpartition(" · ")
     if not ID.fullmatch(path.name) or not isinstance(label, str) or start != path.name[:4] or words != _safe_label(words):
         raise InputError(f"its {CARD} is of other data than its name")

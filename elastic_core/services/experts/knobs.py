@@ -33,8 +33,8 @@ MEASURED = ("own", "other", "gap", "instead", "beyond", "ndcg")
 
 
 def turn_ranks(model: Recommender, factors: np.ndarray, lent_experts: np.ndarray) -> Edit:
-    """Turn every rank by a factor of its own, float `[B, k]`; where `lent [B]` is an expert's number and not -1, that one has the
-    place and the gate of the row's weakest first."""
+    """Turn every rank by a factor of its own, float `[B, k]`; where `lent_experts [B]` is an expert's number and not -1, that
+    one has the place and the gate of the row's weakest first."""
     rows = torch.from_numpy(np.flatnonzero(lent_experts != NOBODY))
     experts = torch.from_numpy(lent_experts)[rows]
     values = as_retrieving_model(model).select_experts(experts).detach()

@@ -88,7 +88,7 @@ class GateComparison(NamedTuple):
 
 
 def compare_without_gate(model: Recommender, dataset: Dataset, user: int, keep_seen: bool) -> GateComparison:
-    """What the gate does to a list once the model is trained; do items that the person has met `stay` in the running?"""
+    """What the gate does to a list once the model is trained; `keep_seen`: items that the person has met stay in the running."""
     history, rng = user_history(dataset, user), torch.Generator().manual_seed(0)
     gated_list = rank_items(model, dataset, history, keep_seen=keep_seen)
 

@@ -109,7 +109,7 @@ class Agreement(NamedTuple):
 
 @torch.inference_mode()
 def share_agreement(model: Recommender, dataset: Dataset, most: int = 1_000, keep_seen: bool = False) -> Agreement | None:
-    """Shares of everybody's likeliest item (of the met ones, too, if they `stay` in the running) against measured removal of each
+    """Shares of everybody's likeliest item (of the met ones, too, with `keep_seen`) against measured removal of each
     of their experts; None where there are no shares."""
     if not can_retrieve(model):
         return None

@@ -122,7 +122,7 @@ def compare_edits(
     other_histories: Sequence[EditedHistory],
     keep_seen: bool = False,
 ) -> NullEdits:
-    """What `act` and each of the `others` changed of what was `before`, among all items with `keep_seen`."""
+    """What `act` and each of the `other_histories` changed of what was `before`, among all items with `keep_seen`."""
     first, *scores = score_edited(model, [before, act, *other_histories])
     top_before, ranks_before = rank_scores(first, before.history, keep_seen)
     rows, truth = [], before.history.truth
