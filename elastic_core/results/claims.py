@@ -217,8 +217,8 @@ def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, seeds
         why, words = _why_not_known(sides, main, low, high, bool(row["seeds_counted"]), row["adjusted"], seeds_together)
     where, against = f"{data_set.title}{recipe_label(a)}", system_label(b._replace(budget=""))
     trainings = " and ".join(str(len(side)) if needs_training(side[0]) else "none" for side in sides)
-    asked = f"{int(row['n']):,} people, trainings: {trainings}; protocol {main}"
-    numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {asked})"
+    basis_text = f"{int(row['n']):,} people, trainings: {trainings}; protocol {main}"
+    numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {basis_text})"
     words += f". Ranked with known items, too: {other}" if other else ""
     return Finding(
         answer, true_minus(f"{where}, against {against}: {numbers}: {words}."), why, data_set.key, where,
