@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # as malloc.h has them
 QUIET = 20.0  # seconds that the first visitor has before slow questions are answered in advance
+BETWEEN_COLLECTIONS = 20.0  # seconds between two collections of garbage
 NO_VISITOR = "streamlit.runtime.scriptrunner_utils.script_run_context"  # its warning that nobody asks for what is opened here
 LoadScreens = Callable[[], Sequence[Callable[["OpenRun"], None]]]
 
@@ -40,6 +41,7 @@ def make_lifespan(load_screens: LoadScreens) -> Callable[[st.App], AbstractAsync
         if warning := public.exposure_warning(st.get_option("server.address")):
             getLogger(__name__).warning(warning)
         Thread(target=open_first_run, args=(load_screens,), daemon=True).start()
+        Thread(target=collect_garbage, daemon=True).start()
         yield
 
     return life
@@ -58,9 +60,8 @@ def share_memory_pools() -> None:
 
 
 def freeze_objects() -> None:
-    """Take what is there now out of garbage collection, which Streamlit does after every rerun, while all visitors wait.
-
-    To look through what the libraries keep takes 200 ms, and 20 ms through the answers given in advance."""
+    """Take what is there now out of garbage collection: to look through what the libraries keep takes 200 ms, while all visitors
+    wait."""
     gc.collect()
     gc.freeze()
 
@@ -80,6 +81,14 @@ def open_first_run(load_screens: LoadScreens) -> None:
             with suppress(InputError):
                 ask(first)
         freeze_objects()
+
+
+def collect_garbage() -> None:
+    """Every so often, as long as the server lives. Streamlit would do it after every rerun (runner.postScriptGC): a third of the
+    server's time."""
+    while True:
+        time.sleep(BETWEEN_COLLECTIONS)
+        gc.collect()
 
 
 # --- headers and uploads ---
