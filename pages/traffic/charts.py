@@ -31,9 +31,11 @@ def draw_load_bars(
     marks = {"hovertemplate": _hover_text(unit), "unselected_marker_opacity": 1}
     for state in ("hot", "usual", "cold"):
         part = bars[bars["state"] == state]
+        is_chosen = part["expert"] == selected  # wider, so that its outline leaves its colour in sight
         figure.add_bar(
-            x=part["x"], y=part["load"], name=EXPERT_LOAD[state], marker_color=_load_colour(state, colours), width=0.9 * step,
-            marker_line_color=colours.picked, marker_line_width=np.where(part["expert"] == selected, 3, 0),
+            x=part["x"], y=part["load"], name=EXPERT_LOAD[state], marker_color=_load_colour(state, colours),
+            width=np.where(is_chosen, max(0.9 * step, len(table) / 80), 0.9 * step), marker_line_color=colours.text,
+            marker_line_width=np.where(is_chosen, 1.5, 0),
             customdata=_hover_data(part), **marks,
         )  # fmt: skip
     dead = bars[bars["state"] == "dead"]
@@ -44,7 +46,7 @@ def draw_load_bars(
         )  # fmt: skip
     figure.add_hline(y=equal_load, line_color=colours.text, line_width=1, line_dash="dot")
     for at in bars[bars["expert"] == selected].itertuples():
-        figure.add_annotation(x=at.x, y=at.load, text=f"<b>{selected}</b>", ay=-22, ax=0, arrowcolor=colours.picked)
+        figure.add_annotation(x=at.x, y=at.load, text=f"<b>{selected}</b>", ay=-22, ax=0, arrowcolor=colours.text)
     return figure.update_layout(
         CLICKED, height=330, barmode="overlay", bargap=0, uirevision="load",
         xaxis_title="experts, the hottest first" if ordered else "expert", xaxis_showgrid=False, yaxis_title=unit,

@@ -1,4 +1,4 @@
-// How the memory filled while the model learned, one epoch after the other: a square an expert, darker for more people, and the
+// How the memory filled while the model learned, one epoch after the other: a square an expert, of a stronger colour for more people, and the
 // totals of every epoch as two lines.
 const PAUSE = 700, WIDTH = 560, HEIGHT = 250, LEFT = 44, RIGHT = 12, TOP = 14, BOTTOM = 34
 const SVG = 'http://www.w3.org/2000/svg'

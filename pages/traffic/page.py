@@ -70,7 +70,9 @@ def show_grid(place: int, name: str, flow: UsageReport) -> None:
     st.markdown(sentences.describe_rows_and_columns(flow))
     figure = cache.cached_figure(charts.draw_load_grid, flow.experts, flow.sides, flow.line, palette, chosen, unit)
     side = flow.now.n_subkeys
-    alt = f"Grid of {side} by {side} experts of {name}: darker means used more, a cross dead. The sums stand at the sides."
+    alt = (
+        f"Grid of {side} by {side} experts of {name}: stronger colours mean more use, a cross dead. The sums stand at the sides."
+    )
     page_elements.show_chart(f"trf_grid{place}", figure, flow.sides, sentences.GRID, alt, experts=True)
 
 

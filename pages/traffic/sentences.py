@@ -18,9 +18,11 @@ def describe_use(flow: UsageReport) -> str:
     traffic, gini, half = flow.now, flow.health.loc["gini"], flow.health.at["half", "here"]
     hot, cold, dead = (int((flow.experts["state"] == state).sum()) for state in ("hot", "cold", "dead"))
     evenness = "more uneven than chance" if gini["here"] > gini["high"] else "about as even as chance"
+    in_use = f"{traffic.size - dead:,} of {traffic.size:,}" if dead else f"All {traffic.size:,}"
+    nobody = f" {dead} {'is' if dead == 1 else 'are'} dead, used by nobody." if dead else ""
     return (
-        f"**{traffic.size - dead:,} of {traffic.size:,} experts are in use** by {traffic.n_users:,} people. "
-        f"{half:.0f} of them carry half of the traffic, which is {evenness}. {hot} are hot, {cold} cold and {dead} dead."
+        f"**{in_use} experts are in use** by {traffic.n_users:,} people.{nobody} {half:.0f} of them carry half of the traffic, "
+        f"which is {evenness}. {hot} are hot and {cold} cold."
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from driving import healthy, press, said
 from streamlit.testing.v1 import AppTest
@@ -13,6 +14,7 @@ from elastic_core.runs import Run
 from elastic_core.services.evidence import meaning
 from elastic_core.services.traffic import load
 from pages.components import plot
+from pages.components.glossary import EXPERT_LOAD
 from pages.traffic import charts
 
 PAGE = "traffic/page.py"
@@ -97,3 +99,18 @@ def test_figures_carry_the_expert_and_stay_small(size: int) -> None:
         trace for trace in charts.draw_load_grid(table, sides, band.line, plot.LIGHT, 3, "people").data if trace.type == "scatter"
     ]
     assert bool(clickable) == (size <= charts.MOST)
+
+
+def test_a_chosen_bar_keeps_the_colour_of_its_load() -> None:
+    """Blue would call a hot one cold."""
+    table = pd.DataFrame({
+        "expert": [0, 1], "load": [9, 1], "times": [1.8, 0.2], "state": ["hot", "cold"], "row": [0, 0], "column": [0, 1],
+    })  # fmt: skip
+    limits = np.array([[2.0, 2.0], [7.0, 7.0]])
+    figure = charts.draw_load_bars(table, (2.0, 7.0), limits, 5.0, plot.LIGHT, ordered=False, selected=0, unit="people")
+    (hot,) = (trace for trace in figure.data if trace.name == EXPERT_LOAD["hot"])
+    assert (
+        hot.marker.color == plot.LIGHT.load[-1]
+        and hot.marker.line.color == plot.LIGHT.text
+        and list(hot.marker.line.width) == [1.5]
+    )
