@@ -422,7 +422,7 @@ function walk(me, event) {
 }
 
 function bet(me, expert) {
-  if (me.order(me.step) >= me.order('Win') || me.large) return
+  if (!betting(me)) return
   me.bet = me.at = expert
   talk(me)
   move(me, QUICK)
@@ -536,17 +536,33 @@ function talk(me) {
   me.svg.setAttribute('aria-label', fill(w.alt, { side: many(side), step, ...given }) + (won ? ` ${found.winners.map((one, at) => `${at + 1}. ${fill(w.square, { row: many(one.row), column: many(one.column) })}`).join(', ')}.` : ''))
 }
 
+// The bet, from the step on that shows the scores: before, it would be a guess.
+function asked(me) {
+  if (!betting(me)) return ''
+  return me.bet === null ? me.data.words.bet : fill(me.data.words.betted, { square: betted(me) })
+}
+
+function betted(me) {
+  const { side } = me.found
+  return fill(me.data.words.square, { row: many(Math.floor(me.bet / side)), column: many(me.bet % side) })
+}
+
+function betting(me) {
+  const late = me.order(me.step)
+  return !me.large && late >= me.order('Score') && late < me.order('Win')
+}
+
 function calculation(me, won) {
   const { data, found, step } = me, w = data.words
   if (step === 'Score' && data.toy) {
     const row = found.scores[0].indexOf(Math.max(...found.scores[0])), [a, c] = found.query[0], [b, d] = data.toy.keys[0][row]
     const times = (x, y) => `${figure(x)} × ${y < 0 ? `(${figure(y)})` : figure(y)}`
-    return fill(w.dot, { row, sum: `${times(a, b)} + ${times(c, d)} = **${score(found.scores[0][row])}**` })
+    return `${fill(w.dot, { row, sum: `${times(a, b)} + ${times(c, d)} = **${score(found.scores[0][row])}**` })}. ${asked(me)}`
   }
   if (me.large) return ''
-  const square = me.bet === null ? null : fill(w.square, { row: many(Math.floor(me.bet / found.side)), column: many(me.bet % found.side) })
-  if (!won) return square === null ? w.bet : fill(w.betted, { square })
-  if (square === null) return w.rule
+  if (!won) return asked(me)
+  if (me.bet === null) return w.rule
+  const square = betted(me)
   const place = found.winners.findIndex(one => one.expert === me.bet) + 1
   return `${fill(place ? w.placed : w.lost, { square, place, k: found.k })} ${w.rule}`
 }
