@@ -22,13 +22,13 @@ export default function({ data, parentElement }) {
   root.replaceChildren()
   const HIGH = Math.max(18, Math.min(22, 520 / n))  // a row, so that a longer history still fits the window
   const wide = 640, high = TOP + Math.max(n * HIGH, k * HIGH) + 6, column = [150, 320, 490], letters = 17
-  const svg = add(root, 'svg', { viewBox: `0 0 ${wide} ${high}`, role: 'group', 'aria-label': says.alt })
-  const other = add(root, 'svg', { viewBox: `0 0 220 ${high}`, role: 'img', 'aria-label': says.pairs, class: 'pairs' })
-  const told = document.createElement('div')
+  const told = document.createElement('div')  // above the pictures, which are taller than a window
   told.className = 'told'
   told.setAttribute('aria-live', 'polite')
   told.textContent = says.rest
   root.append(told)
+  const svg = add(root, 'svg', { viewBox: `0 0 ${wide} ${high}`, role: 'group', 'aria-label': says.alt })
+  const other = add(root, 'svg', { viewBox: `0 0 220 ${high}`, role: 'img', 'aria-label': says.pairs, class: 'pairs' })
   const at = i => TOP + (i + 0.5) * HIGH, middle = e => TOP + (e + 0.5) * (high - TOP - 6) / k
   const short = text => text.length > letters ? `${text.slice(0, letters - 1)}…` : text
   says.heads.forEach((head, i) => add(svg, 'text', { x: [0, column[1], wide][i], y: 14, class: 'head',

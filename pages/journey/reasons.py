@@ -162,8 +162,8 @@ path { fill: none; stroke: var(--st-text-color) }
 .back { stroke: #0b86c9 }
 .some .lines path:not(.on) { stroke-opacity: .04 }
 .some .lines .on { stroke-opacity: 1 }
-.told { grid-column: 1 / -1; padding: .35rem .5rem; min-height: 1.4rem; font: .82rem var(--st-font); border-radius: .4rem;
-  background: var(--st-secondary-background-color) }
+.told { grid-column: 1 / -1; position: sticky; top: .5rem; z-index: 1; padding: .35rem .5rem; min-height: 2.3rem;
+  font: .82rem var(--st-font); border-radius: .4rem; background: var(--st-secondary-background-color) }
 @media (max-width: 640px) {
   .dispatcher { grid-template-columns: minmax(0, 1fr) }
   text { font-size: 17px }
