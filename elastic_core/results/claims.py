@@ -115,7 +115,7 @@ QUESTIONS = (
         "More people, or a baseline that counts better.",
     ),
     Question(
-        "slots-baseline", "ELASTIC with interest slots (ours) beats it, too.", "elastic-slots", COUNTING,
+        "slots-baseline", "ELASTIC with interest slots (ours) beats the best system that only counts.", "elastic-slots", COUNTING,
         "More people, or a baseline that counts better.",
     ),
     Question(

@@ -159,7 +159,7 @@ def run_label(run: Run) -> str:
     try:
         model = run.config.model.name  # who has the name of a run that came along, and another model, is somebody's own
         planned = next((row.system for row in planned_runs() if row.name == run.name and row.config.model.name == model), None)
-        name = _short_label(planned) if planned else model_label(model)
+        name = short_label(planned) if planned else model_label(model)
         seed = f"seed {run.config.train.seed}" if needs_training(run) else ""
         own = "" if planned else run.name.removeprefix("local-")
         return " · ".join(filter(None, (name, data_label(run), seed, own)))
@@ -179,7 +179,7 @@ def labels_apart(a: Run, b: Run) -> tuple[str, str]:
     return " · ".join((parts_a[0], *mine)), " · ".join((parts_b[0], *theirs))
 
 
-def _short_label(system: System) -> str:
+def short_label(system: System) -> str:
     """`system_label`, with a variant in a few words: `ELASTIC, no memory`."""
     if not is_variant(system):
         return system_label(system)

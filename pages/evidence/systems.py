@@ -6,9 +6,9 @@ import streamlit as st
 
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.results.baselines import WITH_SEEN
-from elastic_core.results.compare import Comparison, claim_sentence, p_text
+from elastic_core.results.compare import Comparison, claim_sentence, needs_training, p_text
 from elastic_core.results.reproduce import System
-from elastic_core.results.systems import BUDGET, UNEVEN, UNEVEN_NOTE, DataSet, usual_partner
+from elastic_core.results.systems import BUDGET, UNEVEN, UNEVEN_NOTE, DataSet, short_label, usual_partner
 from elastic_core.results.table import (
     PAPER_COLUMN,
     main_rows,
@@ -27,6 +27,7 @@ from pages.evidence import charts
 TEXT = page_text.load_page_text(__file__)
 DATA, PROTOCOL, OURS, SYSTEM, TABLE, ROWS = "res_data", "res_protocol", "res_ours", "res_system", "res_table", "res_rows"
 ALL, FITTED, FIRST_OTHER, USUAL = "res_all", "res_fitted", "res_first", "res_usual"  # FITTED: for which data the protocol was set
+BESIDE = "beside the baseline"
 PAPER_NOTE = "The paper’s values come from its own test and its own MovieLens-1M. They were not measured here."
 COLUMNS = page_elements.parse_columns(
     TEXT(
@@ -80,7 +81,8 @@ def show_systems() -> None:
     chance = (
         results.random_ndcg(context.dataset, protocol) if context is not None and context.dataset.hash == data_set.hash else None
     )
-    draw_table(with_chance(table if shows_all else main, chance), protocol, list(COLUMNS)[: None if shows_all else FIRST_COLUMNS])
+    rows, columns = (table, list(COLUMNS)) if shows_all else (main, list(COLUMNS)[:FIRST_COLUMNS])
+    draw_table(data_set, with_chance(rows, chance), protocol, columns)
     other = choose_other(data_set, table, ours_name, ours, context)
     draw_differences(differences if shows_all else differences[differences["label"].isin(main["label"])], ours_name)
     draw_pair(data_set, table, (ours, other), protocol)
@@ -155,8 +157,9 @@ def open_run(name: str, called: str) -> None:
 # --- what is drawn ----------------------------------------------------------------------------------------------------
 
 
-def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
-    visible_rows = table[[name for name in columns if name != PAPER_COLUMN or table[PAPER_COLUMN].notna().any()]]
+def draw_table(data_set: DataSet, table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
+    visible_rows = with_short_names(data_set, table)
+    visible_rows = visible_rows[[name for name in columns if name != PAPER_COLUMN or table[PAPER_COLUMN].notna().any()]]
     st.session_state[ROWS] = table["system"].where(table["label"] != "", "").tolist()
     alt = f"{len(table)} systems under {protocol}: NDCG@10 with interval and seeds, beside counting and chance"
     page_elements.show_table(
@@ -171,6 +174,19 @@ def draw_table(table: pd.DataFrame, protocol: str, columns: list[str]) -> None:
         row_height=30,
         height=min(38 + 30 * len(table), 408),
     )
+
+
+def with_short_names(data_set: DataSet, table: pd.DataFrame) -> pd.DataFrame:
+    """The table in words that its columns have room for: without the recipe that all share, and the baseline that all stand
+    beside."""
+    systems = {str(system): system for system in data_set.systems}
+    budgets = {system.budget for system, runs in data_set.systems.items() if needs_training(runs[0])}
+    names = [
+        f"{short_label(systems[label])}{f' {UNEVEN}' if UNEVEN in title else ''}" if label in systems else title
+        for label, title in zip(table["label"], table["system"], strict=True)
+    ]
+    leads = table[BESIDE].str.replace(r"^(above|below|level with) .* by ", r"\1 by ", regex=True)
+    return table.assign(**{"system": [BUDGET.sub("", name) if len(budgets) == 1 else name for name in names], BESIDE: leads})
 
 
 def draw_differences(table: pd.DataFrame, ours: str) -> None:

@@ -26,7 +26,7 @@ def show_ablations() -> None:
     widths = {"variant": 260, "NDCG@10 ± 95%": 130, "trainings": 80, "ELASTIC minus variant": 210, "paper, ML-1M": 110}
     table = read_table(TEXT("ABLATIONS TABLE"))
     page_elements.show_table(
-        "mth_ablations", table, TEXT.chart_text("ABLATIONS"), alt, height="content", row_height=56, widths=widths
+        "mth_ablations", table, TEXT.chart_text("ABLATIONS"), alt, height="content", row_height=66, widths=widths
     )
 
 
