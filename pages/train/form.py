@@ -8,8 +8,9 @@ from typing import Any
 import streamlit as st
 
 from elastic_core.data import Dataset
+from elastic_core.data.source_catalog import PLANTED, source_names
 from elastic_core.errors import InputError
-from elastic_core.run_config import RunConfig
+from elastic_core.run_config import DataConfig, RunConfig
 from elastic_core.runs import Run
 from elastic_core.services import public
 from elastic_core.services.durations import format_duration
@@ -25,6 +26,8 @@ from pages.train.jobs import call_queue
 
 TEXT = page_text.load_page_text(__file__)
 FRESH, CHANGE = "A preset", "Change one thing"
+QUICK = ("ml-100k", PLANTED)  # over which even two minutes pass more than once
+PARTS = {0.1: "a tenth", 0.25: "a quarter", 1 / 3: "a third", 0.5: "half", 2 / 3: "two thirds", 0.75: "three quarters"}
 OWN = "train_set_"  # begins the keys of single settings
 PRESET_VALUES, MUST_RESET = (
     "train_shown",
@@ -72,7 +75,7 @@ def show_start_button(config: RunConfig | None) -> None:
 def _choose_preset() -> RunConfig:
     choices = page_context.data_choices()
     data_column, model_column, time_column, seed_column = st.columns([3, 3, 4, 2])
-    data = bind_widget(data_column.selectbox, "Data", list(choices), key="train_data")
+    data = bind_widget(data_column.selectbox, "Data", list(choices), _first_choice(list(choices.values())), key="train_data")
     model = bind_widget(
         model_column.selectbox, "Model", [v.label for v in presets.list_variants()], key="train_model", on_change=_forget_settings
     )
@@ -89,6 +92,13 @@ def _choose_preset() -> RunConfig:
     config = _choose_settings(presets.make_config(choices[data], variant, presets.find_budget(time), int(seed)))
     size_place.caption(f"{time} allows {presets.size_text(config)}. {_warn_of_few_events(config)}")
     return config
+
+
+def _first_choice(choices: list[DataConfig]) -> int:
+    """The data in view, which come first; the made-up world where they are shipped and too many for a first try."""
+    if choices[0].source in QUICK or choices[0].source not in source_names():
+        return 0
+    return next((at for at, config in enumerate(choices) if config.source == PLANTED), 0)
 
 
 def _warn_of_few_events(config: RunConfig) -> str:
@@ -217,6 +227,15 @@ def training_cost(config: RunConfig, data: Dataset) -> Estimate:
     return estimate_time(config, data)
 
 
+def passes_text(passes: float) -> str:
+    """So many passes over the data, in words: `about a third of one pass over the data`."""
+    if passes < 0.95:
+        nearest = min(PARTS, key=lambda part: abs(part - passes))
+        return f"{'less than' if passes < 0.07 else 'about'} {PARTS[nearest]} of one pass over the data"
+    count = f"{passes:.1f}" if passes < 3 else f"{passes:,.0f}"
+    return f"{count.removesuffix('.0')} {'pass' if passes < 1.05 else 'passes'} over the data"
+
+
 def _show_cost(config: RunConfig) -> None:
     """What it will cost here, measured now."""
     cost_place = st.empty()
@@ -238,7 +257,7 @@ def _show_cost(config: RunConfig) -> None:
             f"{config.train.minutes:g} min at most; here " if cost.budget_seconds and cost.fitting_epochs == cost.epochs else ""
         )
         time = f"{limit}{format_duration(cost.seconds)}"
-        size |= {"epochs": f"{cost.fitting_epochs:.3g}", "seconds": f"{cost.epoch_seconds:.1f}"}
+        size |= {"passes": passes_text(cost.fitting_epochs), "seconds": format_duration(cost.epoch_seconds)}
         sentence = TEXT("cost", time=time[:1].upper() + time[1:], **size)
     cost_place.info(sentence, icon=":material/timer:")
     if cost.is_tight:

@@ -18,7 +18,7 @@ LAST_OUTCOME = "train_said"  # of a run that was to be deleted
 FORMATS = {"NDCG@10": "%.4f", "best valid": "%.4f", "used experts": "percent", "parameters": "localized", "seconds": "%.0f"}
 TEXT = page_text.load_page_text(__file__)
 ABOUT = {name: TEXT.chart_text(name) for name in ("loss", "NDCG@10", "used")}
-WIDTHS = {"run": 190, "model": 130, "data": 140}
+WIDTHS = {"run": 165, "model": 185, "data": 135}
 FIRST = ["run", "NDCG@10", "model", "data", "people", "used experts", "seconds"]  # that fit; the table's menu has the others
 
 

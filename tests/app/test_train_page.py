@@ -21,12 +21,13 @@ from elastic_core.jobs.queue import begin_job, end_job
 from elastic_core.results import baselines
 from elastic_core.results.baselines import BaselineComparison, BaselineRow
 from elastic_core.results.systems import run_label
+from elastic_core.run_config import DataConfig
 from elastic_core.runs import CONFIG, Run, list_runs
 from elastic_core.runs.training import train
 from elastic_core.services.speed import curves
 from elastic_core.services.train import presets, run_table
 from pages.components import model_usage, page_context, plot
-from pages.train import charts
+from pages.train import charts, form
 
 ROOT = Path(__file__).resolve().parents[2]
 DONE = "local-done"
@@ -72,6 +73,17 @@ def test_it_says_what_it_will_cost_before_anything_starts(root: Path) -> None:
     assert int(at.dataframe[0].value["people"][0]) > 0
 
 
+def test_so_many_passes_are_said_in_words() -> None:
+    said = {0.322: "about a third of one pass", 0.02: "less than a tenth of one pass", 1.0: "1 pass", 1.52: "1.5 passes"}
+    assert {passes: form.passes_text(passes).removesuffix(" over the data") for passes in said} == said
+
+
+def test_groceries_in_view_open_it_on_data_that_two_minutes_pass_often() -> None:
+    groceries, planted, own = (DataConfig(source=source) for source in ("groceries", "planted", "/a/file.csv"))
+    assert form._first_choice([groceries, planted]) == 1
+    assert form._first_choice([planted, groceries]) == form._first_choice([own, planted]) == 0
+
+
 def test_it_says_from_which_length_on_elastic_is_faster_and_which_time_reads_so_many(root: Path) -> None:
     assert "faster" not in texts(page().caption), "no rows came along here"
     shutil.copy(ROOT / "checkpoints" / "benchmarks.csv", root)
@@ -83,7 +95,7 @@ def test_it_says_from_which_length_on_elastic_is_faster_and_which_time_reads_so_
 
 def test_a_time_that_is_not_needed_is_the_most_and_not_the_price(root: Path) -> None:
     said = texts(page(**{"train_set_train.epochs": "1", "train_set_train.minutes": "600"}).info)
-    assert "**600 min at most; here " in said and "1 epochs (passes over all data)" in said
+    assert "**600 min at most; here " in said and "That is 1 pass over the data" in said
 
 
 def test_what_is_copied_goes_by_the_name_people_read(root: Path) -> None:
