@@ -186,7 +186,9 @@ def with_short_names(data_set: DataSet, table: pd.DataFrame) -> pd.DataFrame:
         for label, title in zip(table["label"], table["system"], strict=True)
     ]
     leads = table[BESIDE].str.replace(r"^(above|below|level with) .* by ", r"\1 by ", regex=True)
-    return table.assign(**{"system": [BUDGET.sub("", name) if len(budgets) == 1 else name for name in names], BESIDE: leads})
+    if len(budgets) == 1:
+        names = [BUDGET.sub("", name) for name in names]
+    return table.assign(**{"system": [name.replace(" minutes of processor)", " min)") for name in names], BESIDE: leads})
 
 
 def draw_differences(table: pd.DataFrame, ours: str) -> None:

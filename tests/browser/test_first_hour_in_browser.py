@@ -59,7 +59,7 @@ def test_on_a_telephone_the_menu_makes_room_for_the_tour(visit: Any) -> None:
     visit.page.evaluate("localStorage.clear()")  # the browser remembers that the menu was closed
 
 
-@pytest.mark.opens("/product-keys")
+@pytest.mark.opens("/product-keys?keys_step=Keep")
 def test_on_a_telephone_no_text_of_the_search_lies_on_another(visit: Any) -> None:
     for width in (360, 390, 430):
         visit.page.set_viewport_size({"width": width, "height": 844})

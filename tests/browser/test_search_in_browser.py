@@ -68,6 +68,8 @@ def test_the_4_by_4_moves_and_is_searched_as_python_searches_it(visit: Any, else
     visit.page.keyboard.press("ArrowLeft")
     expect(picture.locator(".say")).to_contain_text("6. Gather")
     picture.get_by_role("button", name="1 Split").click()
+    expect(picture.locator(".calc")).to_have_text("")  # without scores a bet would be a guess
+    picture.get_by_role("button", name="2 Score").click()
     picture.locator("svg[tabindex]").focus()
     for key in ("ArrowRight", "ArrowDown", "Enter"):  # the first arrow only shows where one is
         visit.page.keyboard.press(key)

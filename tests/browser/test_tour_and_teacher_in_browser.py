@@ -22,7 +22,7 @@ COVERED = """() => {
 }"""
 
 
-BETS = {1: "Five to nine", 2: "2√K short ones"}
+BETS = {1: "Five to nine", 2: "4 rows and 4 columns"}
 DESK, TELEPHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
 FIRST, ALL = 5, 13  # stops of the tour, and with those of the second lesson
 BOTH = (1, 2, 3, 10, 11)  # stops that are looked at on a desk, too, where the bar stands beside the page
