@@ -227,13 +227,13 @@ def training_cost(config: RunConfig, data: Dataset) -> Estimate:
     return estimate_time(config, data)
 
 
-def passes_text(passes: float) -> str:
+def describe_passes(n_passes: float) -> str:
     """So many passes over the data, in words: `about a third of one pass over the data`."""
-    if passes < 0.95:
-        nearest = min(PARTS, key=lambda part: abs(part - passes))
-        return f"{'less than' if passes < 0.07 else 'about'} {PARTS[nearest]} of one pass over the data"
-    count = f"{passes:.1f}" if passes < 3 else f"{passes:,.0f}"
-    return f"{count.removesuffix('.0')} {'pass' if passes < 1.05 else 'passes'} over the data"
+    if n_passes < 0.95:
+        nearest = min(PARTS, key=lambda part: abs(part - n_passes))
+        return f"{'less than' if n_passes < 0.07 else 'about'} {PARTS[nearest]} of one pass over the data"
+    count_text = f"{n_passes:.1f}" if n_passes < 3 else f"{n_passes:,.0f}"
+    return f"{count_text.removesuffix('.0')} {'pass' if n_passes < 1.05 else 'passes'} over the data"
 
 
 def _show_cost(config: RunConfig) -> None:
@@ -257,7 +257,7 @@ def _show_cost(config: RunConfig) -> None:
             f"{config.train.minutes:g} min at most; here " if cost.budget_seconds and cost.fitting_epochs == cost.epochs else ""
         )
         time = f"{limit}{format_duration(cost.seconds)}"
-        size |= {"passes": passes_text(cost.fitting_epochs), "seconds": format_duration(cost.epoch_seconds)}
+        size |= {"passes": describe_passes(cost.fitting_epochs), "seconds": format_duration(cost.epoch_seconds)}
         sentence = TEXT("cost", time=time[:1].upper() + time[1:], **size)
     cost_place.info(sentence, icon=":material/timer:")
     if cost.is_tight:

@@ -75,7 +75,7 @@ def test_it_says_what_it_will_cost_before_anything_starts(root: Path) -> None:
 
 def test_so_many_passes_are_said_in_words() -> None:
     said = {0.322: "about a third of one pass", 0.02: "less than a tenth of one pass", 1.0: "1 pass", 1.52: "1.5 passes"}
-    assert {passes: form.passes_text(passes).removesuffix(" over the data") for passes in said} == said
+    assert {count: form.describe_passes(count).removesuffix(" over the data") for count in said} == said
 
 
 def test_groceries_in_view_open_it_on_data_that_two_minutes_pass_often() -> None:

@@ -20,7 +20,7 @@ CURVES = ("run", "epoch", "seconds", "loss", "NDCG@10", "used", "entropy")
 
 
 def runs_table(runs: list[Run], row: Callable[[Run], dict[str, Any]] | None = None) -> pd.DataFrame:
-    """`NDCG@10`: the held-out test item against all unseen items, mean over `people`. Unreadable runs are left out.
+    """`NDCG@10`: the held-out test item under the protocol that fits the data, mean over `people`. Unreadable runs are left out.
 
     `row` is `run_row`, or something that remembers what it said."""
     rows = []
@@ -74,12 +74,12 @@ def run_row(run: Run) -> dict[str, Any]:
     start, test, end = run.last_event("start") or {}, run.last_event("test") or {}, run.last_event("end")
     epochs = run.events("epoch")
     last = epochs[-1] if epochs else {}
-    logged = test.get("protocols", {}).get("full", {}).get("NDCG@10")  # of a run that was tested before ranks were kept
+    logged = test.get("protocols", {}).get(run.protocol, {}).get("NDCG@10")  # of a run that was tested before ranks were kept
     return {
         "run": run.name,
         "model": system_name(run.config),
         "data": start.get("data", run.config.data.source),
-        "NDCG@10": run.report().mean_interval("full", "NDCG@10").mean if run.has_report else logged,
+        "NDCG@10": run.report().mean_interval(run.protocol, "NDCG@10").mean if run.has_report else logged,
         "people": test.get("users"),
         "best valid": max((row["valid"]["NDCG@10"] for row in epochs), default=None),
         "epochs": len(epochs),
