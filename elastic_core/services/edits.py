@@ -202,6 +202,11 @@ def own_items(edits: Edits, n_own: int) -> tuple[int, ...]:
     return ()
 
 
+def initial_history(edits: Edits, n_own: int) -> Edits:
+    """What a list of edits is compared with: the person as they are, or a history in their place as it was given."""
+    return edits[:2] if own_items(edits, n_own) else ()
+
+
 def undo_edit(edits: Edits, n_own: int) -> Edits:
     """The list without its last edit; to replace a history is one edit, although it takes two."""
     return () if len(edits) == 2 and own_items(edits, n_own) else edits[:-1]

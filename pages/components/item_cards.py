@@ -55,7 +55,7 @@ def history_row_html(tiles: Iterable[ItemCard], colours: GenreColours, label: st
     """A history, oldest first, as a row that wraps on narrow screens."""
     cards = "".join(_history_card_html(tile, colours) for tile in tiles)
     return (
-        f'<ol aria-label="{escape(label)}" style="display:grid;grid-template-columns:repeat(auto-fit,minmax(3.4rem,1fr));'
+        f'<ol aria-label="{escape(label)}" style="display:grid;grid-template-columns:repeat(auto-fit,minmax(4.2rem,1fr));'
         f'gap:.35rem;list-style:none;margin:0;padding:0">'
         f"{cards}</ol>"
     )
@@ -111,8 +111,8 @@ def _history_card_html(tile: ItemCard, colours: GenreColours) -> str:
     faded = "opacity:.4;text-decoration:line-through;" if tile.faded else ""
     about = " · ".join(filter(None, (tile.name, tile.year, ", ".join(tile.genres), tile.note)))
     name = (
-        '<span style="font-size:.72rem;line-height:1.2;display:-webkit-box;-webkit-line-clamp:2;-webkit-box-orient:vertical;'
-        f'overflow:hidden;overflow-wrap:anywhere">{escape(tile.name)}</span>'
+        '<span lang="en" style="font-size:.7rem;line-height:1.2;hyphens:auto;display:-webkit-box;-webkit-line-clamp:2;'
+        f'-webkit-box-orient:vertical;overflow:hidden;overflow-wrap:anywhere">{escape(tile.name)}</span>'
     )
     return (
         f'<li title="{escape(about)}" style="min-width:0;display:flex;flex-direction:column;'

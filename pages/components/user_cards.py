@@ -53,6 +53,8 @@ def show_suggestions(context: Context, prediction: Prediction, change: ListChang
     """The ten likeliest, what moved if something was `changed`, and what really came next in gold."""
     edit = scale_experts(prediction.scales)
     why = attribution.find_reasons(context.model, prediction.history, change.table["item"].tolist(), edit)
+    if len({reason.expert for reason in why or []}) < 2:
+        why = None  # an expert that is named beside every suggestion tells none from another
     show_ranked_items(context, change, changed, [reason.sentence(context.dataset.catalog) for reason in why or []])
 
 

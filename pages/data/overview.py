@@ -106,7 +106,8 @@ def _show_split(data: Dataset, source: DataConfig, user_in_view: int | None) -> 
     cut_text = f" {TEXT('latest', many=len(table))}" if len(table) < length else ""
     person_values = {"name": name[:1].upper() + name[1:], "length": f"{length:,}"}
     if data.in_baskets:
-        st.write(TEXT("household", **person_values, many=len(data.next_items(user))) + cut_text)
+        n_read, n_next = int(data.readable_lengths()[user]), len(data.next_items(user))
+        st.write(TEXT("household", name=person_values["name"], read=f"{n_read:,}", many=n_next) + cut_text)
     else:
         st.write(TEXT("person", **person_values, last=page_context.escape_markdown(last_title)) + cut_text)
     alt = f"The {len(table)} latest events of person {user + 1}: two held out, the last is {last_title}"

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from elastic_core.services.edits import format_edits, history_edits
+from elastic_core.services.edits import format_edits, history_edits, initial_history
 from elastic_core.services.person.prediction import Prediction
 from pages.components import cache, edits, page_context, page_elements, user_cards
 from pages.components.controls import choose_from_list, choose_without_label
@@ -16,8 +16,11 @@ MATTERS, DISPATCHER, OVER_TIME = "What matters?", "The dispatcher", "Over time"
 def show_opening() -> None:
     question = "What if this history were different?" if context.model.retrieves else "What does this run make of this history?"
     page_elements.show_title(question)
-    n_events = int(context.dataset.readable_lengths()[context.user]) + 1
-    st.markdown(TEXT("IDEA", person=context.user + 1, did=item_words.verb, events=n_events, many=item_words.plural))
+    n_events, user = int(context.dataset.readable_lengths()[context.user]), context.user
+    if context.dataset.in_baskets:
+        st.markdown(TEXT("BASKET", person=user + 1, events=f"{n_events:,}", basket=len(context.dataset.next_items(user))))
+    else:
+        st.markdown(TEXT("IDEA", person=user + 1, did=item_words.verb, events=f"{n_events + 1:,}", many=item_words.plural))
     if not context.model.retrieves:
         st.info(TEXT("INSTEAD"))
 
@@ -31,7 +34,10 @@ def compared_prediction() -> tuple[Prediction | None, str]:
         return cache.user_prediction(context.other, context.user, of_history, keep_seen, n_events), cache.label_run(
             context.other.run
         )
-    return (cache.user_prediction(context.open_run, context.user, (), keep_seen, n_events) if edit_list else None), ""
+    initial_edits = initial_history(edit_list, int(context.dataset.readable_lengths()[context.user]))
+    if edit_list == initial_edits:
+        return None, ""
+    return cache.user_prediction(context.open_run, context.user, initial_edits, keep_seen, n_events), ""
 
 
 def show_prediction() -> Prediction:

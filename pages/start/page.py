@@ -8,6 +8,7 @@ from elastic_core.services.edits import (
     Remove,
     Silence,
     format_edits,
+    initial_history,
     own_items,
     replace_history,
     toggle_event,
@@ -66,17 +67,15 @@ def act_on_picture(act: str, value: int | str) -> None:
 
 def show_opening() -> None:
     """What this is, in one sentence; then whom it is about, and how their experts are found."""
-    retrieved, own_history = (
-        initial_prediction.retrieved,
-        own_items(edit_list, int(context.dataset.readable_lengths()[context.user])),
-    )
+    retrieved = initial_prediction.retrieved
     values = {"one": item_words.singular, "many": item_words.plural, "did": item_words.verb, "person": context.user + 1}
     if own_history:
         history_text = TEXT(
             "whom own", count=len(own_history), many=item_words.singular if len(own_history) == 1 else item_words.plural
         )
     elif context.dataset.in_baskets:
-        history_text = TEXT("whom basket", events=f"{initial_prediction.n_events:,}", **values)
+        n_next = len(context.dataset.next_items(context.user))
+        history_text = TEXT("whom basket", events=f"{initial_prediction.n_events:,}", basket=n_next, **values)
     else:
         history_text = TEXT("whom", events=initial_prediction.n_events + 1, **values)
     if retrieved is None:
@@ -92,8 +91,7 @@ def show_opening() -> None:
 
 def choose_own_items() -> None:
     """One box in every world: what the visitor likes is read in the person's place, from the first choice on."""
-    catalog, n_own = context.dataset.catalog, int(context.dataset.readable_lengths()[context.user])
-    chosen_items = list(own_items(edit_list, n_own))
+    catalog, chosen_items = context.dataset.catalog, list(own_history)
     if st.session_state.get(OWN_ITEMS) != chosen_items:
         st.session_state[OWN_ITEMS] = chosen_items
     offered_items = popular_items(context.dataset)
@@ -109,7 +107,7 @@ def choose_own_items() -> None:
 
 def read_own_items() -> None:
     """For the box: these items are the whole history now; none brings the person back."""
-    items, n_own = tuple(st.session_state[OWN_ITEMS]), int(context.dataset.readable_lengths()[context.user])
+    items = tuple(st.session_state[OWN_ITEMS])
     edits.set_edits(replace_history(items, n_own) if items else ())
 
 
@@ -138,28 +136,23 @@ def edit_buttons() -> None:
 
 
 def show_verdict() -> None:
-    """What was edited, and what list and experts answered."""
-    if not edit_list:
-        return
+    """What was edited, and what list and experts answered. A list of the visitor's own is where edits begin, not one of them."""
     phrases = []
-    if edited_user.removed_numbers:
-        phrases.append(f"without {_removed_name()}")
+    n_before = n_own + len(own_history)  # events before the first edit
+    if removed_numbers := [number for number in edited_user.removed_numbers if not own_history or number > n_own]:
+        phrases.append(f"without {_removed_name(removed_numbers)}")
     if edited_user.silenced_experts:
         phrases.append(f"without expert {' and '.join(map(str, edited_user.silenced_experts))}")
-    if edited_user.n_added:
-        phrases.append(
-            f"with {edited_user.n_added} {item_words.singular if edited_user.n_added == 1 else item_words.plural} added"
-        )
+    if n_added := int((edited_user.numbers > n_before).sum()):
+        phrases.append(f"with {n_added} {item_words.singular if n_added == 1 else item_words.plural} added")
     phrases += [f"with expert {expert} × {factor:g}" for expert, factor in edited_user.scales.items() if factor]
     if not phrases:
         return
-    truth_text = "Nobody knows what comes next after another history."
+    truth_text = "" if own_history else "Nobody knows what comes next after another history."
     if prediction.recommendation.truth is not None:
         truth_title = _title_of_item(prediction.recommendation.truth)
         truth_text = user_cards.describe_truth(prediction, change, f"★ {truth_title}, which they really {item_words.verb} next,")
-    other_experts_text = (
-        prediction.others_retrieved(initial_prediction) if edited_user.removed_numbers or edited_user.n_added else ""
-    )
+    other_experts_text = prediction.others_retrieved(initial_prediction) if removed_numbers or n_added else ""
     text = " and ".join(phrases)
     with st.container(key="start_said"):
         st.info(
@@ -169,9 +162,8 @@ def show_verdict() -> None:
         )
 
 
-def _removed_name() -> str:
+def _removed_name(removed_numbers: list[int]) -> str:
     """`the last 2 films`, `Alien`, `3 films`."""
-    removed_numbers = edited_user.removed_numbers
     count = f"{len(removed_numbers)} {item_words.plural}"
     if removed_numbers[0] > edited_user.numbers[-1]:
         return f"the last {item_words.singular if len(removed_numbers) == 1 else count}"
@@ -189,7 +181,7 @@ def show_picture() -> None:
     names = user_cards.name_user_experts(context, prediction) if prediction.retrieved is not None else {}
     strip.show_strip(
         context, rows, prediction, trace, change, offered=None if effect is None else effect.expert, names=names,
-        traffic=traffic, changed=bool(edit_list), open_details=str(open_details or ""), on_act=act_on_picture,
+        traffic=traffic, changed=is_changed, open_details=str(open_details or ""), on_act=act_on_picture,
     )  # fmt: skip
     if open_details is not None:
         details.show_details(context, open_details, edited_user, prediction, trace)
@@ -199,7 +191,8 @@ def show_picture() -> None:
         else f"the {item_words.singular} they really {item_words.verb} next"
     )
     caption_values = {"left": f"{prediction.recommendation.n_candidates:,}", "many": item_words.plural, "gold": gold_text}
-    st.caption(TEXT("all" if keep_seen else "new ones", done=item_words.participle, **caption_values))
+    memory_text = TEXT("memory") if prediction.experts else ""
+    st.caption(TEXT("all" if keep_seen else "new ones", done=item_words.participle, memory=memory_text, **caption_values).strip())
 
 
 def show_notes() -> None:
@@ -213,7 +206,7 @@ def show_notes() -> None:
         if context.user == cache.example_user(context.open_run):
             st.markdown(TEXT("example"))
         st.markdown(TEXT("careful"))
-        null_comparison = cache.null_edits(context.open_run, context.user, edit_list, keep_seen) if edit_list else None
+        null_comparison = cache.null_edits(context.open_run, context.user, edit_list, keep_seen) if is_changed else None
         if null_comparison is None:
             st.markdown(TEXT("nothing yet"))
         else:
@@ -256,8 +249,11 @@ with heading:
 with controls:
     keep_seen = user_cards.choose_keep_seen(context, "start_ranked")
 edited_user = edits.apply_user_edits(context, edit_list)
+n_own = int(context.dataset.readable_lengths()[context.user])
+own_history, initial_edits = own_items(edit_list, n_own), initial_history(edit_list, n_own)
+is_changed = edit_list != initial_edits
 initial_prediction, prediction = (
-    cache.user_prediction(context.open_run, context.user, edits_made, keep_seen) for edits_made in ((), edit_list)
+    cache.user_prediction(context.open_run, context.user, edits_made, keep_seen) for edits_made in (initial_edits, edit_list)
 )
 change = compare_lists(initial_prediction.recommendation, prediction.recommendation)
 rows = event_rows(context.dataset, edited_user, MOST_SHOWN, MOST_SHOWN)
@@ -265,7 +261,7 @@ trace = strip.model_trace(context, rows, prediction)
 effect = largest_effect(trace)
 
 st.html(LOW)
-with heading, st.container(key="start_lead_read" if edit_list else "start_lead"):
+with heading, st.container(key="start_lead_read" if is_changed else "start_lead"):
     show_opening()
 with edit_area:
     choose_own_items()

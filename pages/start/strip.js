@@ -48,7 +48,7 @@ function timeSinceBuild() {
 function legend(rows, colours) {
   const made = element('ul', 'legend')
   for (const [kind, text] of rows) {
-    const line = element('li'), mark = element('span', `mark-${kind}`, kind === 'chosen' ? '1' : '')
+    const line = element('li'), mark = element('span', `mark-${kind}`, { chosen: '1', other: 'Aa' }[kind] ?? '')
     mark.setAttribute('aria-hidden', 'true')
     if (kind === 'load') mark.style.background = `linear-gradient(90deg, ${colours.load.join(', ')})`
     if (kind === 'edges') mark.style.background = `linear-gradient(90deg, ${colours.warm[1]} 50%, ${colours.cool[1]} 50%)`
@@ -166,7 +166,10 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
     experts.forEach((of, at) => {
       if (folded.includes(at)) return
       const [line, made] = node('expert', at, of, of.quiet ? 'quiet' : '')
-      if (of.part !== null) line.style.flexGrow = Math.max(of.part, 0.001)
+      if (of.part !== null) {
+        line.style.flexGrow = Math.max(of.part, 0.001)
+        line.style.setProperty('--part', of.part)
+      }
       const title = element('span', of.fits === false ? 'name other' : 'name', of.name ? `${of.id} · ${of.name}` : `${says.Expert} ${of.id}`)
       made.append(element('span', 'rank', `${of.rank}.`), title, element('span', 'n'))
       if (of.part !== null) made.append(element('span', 'part', part(of.part)))
@@ -189,6 +192,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
         drawStrip({ data, setTriggerValue, parentElement })
         root.querySelector('.fold').focus()
       }
+      line.style.setProperty('--part', folded.length ? parts : 0)
       line.append(fold)
       chosen.append(line)
       for (const at of folded) nodes.expert[at] = fold
@@ -304,11 +308,13 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
     tip.classList.add('there')
     made.parentNode.append(tip)
   }
+  // On a narrow screen a bar in each box says what its height says elsewhere.
+  const atRest = (kind, rests) => kind === 'experts' && flow.clientWidth <= 600 ? says.narrow : rests[1]
   // Of what the numbers of a column are parts, as long as a path is lit.
   function heads(said, id) {
     for (const [i, [kind, rests]] of [['events', says.history], ['experts', says.experts], ['list', says.list]].entries()) {
       const head = flow.querySelector(`.${kind} .of`)
-      if (head) head.textContent = said[i] ? said[i].replace('{}', () => id) : rests[1]
+      if (head) head.textContent = said[i] ? said[i].replace('{}', () => id) : atRest(kind, rests)
     }
   }
   function on(kind, at, number) {
@@ -513,6 +519,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
   // --- the lines at rest, and how the list answers ---
   function settle() {
     for (const made of flow.querySelectorAll('.experts .node')) made.classList.toggle('low', made.clientHeight < 46)
+    if (!root.lit) heads([])
     cut.clear()
     for (const made of flow.querySelectorAll('.node:not(.fold)')) {
       const name = made.querySelector('.name')

@@ -26,7 +26,7 @@ from pages.components.page_context import Context
 LARGEST = 64  # squares a side; of more only the chosen and wanted ones are drawn: a finger would not meet them
 KEY = "start_strip"
 REMOVED, SILENCED, LOOKED = "removed", "silenced", "looked"  # what was done in the picture
-LEGEND = ("load", "chosen", "edges", "bold", "faint", "gold")  # marks of the picture, each with its sentence
+LEGEND = ("load", "chosen", "edges", "other", "bold", "faint", "gold")  # marks of the picture, each with its sentence
 SCRIPT_FILE = Path(__file__)
 TEXT = page_text.load_page_text(__file__)
 _mount = st.components.v2.component(
@@ -63,15 +63,16 @@ def show_strip(
         page_context.is_locked(edits.PARAMETER),
     )
     parts = share_list(trace, prediction.recommendation.chances[prediction.recommendation.table["item"]])
+    expert_rows = [
+        _expert_data(context, prediction, trace, place, names.get(expert, ""), traffic, parts)
+        for place, expert in enumerate(trace.experts)
+    ]
     n_earlier = next((index for index in trace.indices if index is not None), 0)
     data = {
         "who": f"{context.run.name}~{context.user}",
         "events": [_event_data(shades, row, trace, place) for place, row in enumerate(rows.to_dict("records"))],
         "grid": _grid_data(context, prediction, traffic, trace, palette),
-        "experts": [
-            _expert_data(context, prediction, trace, place, names.get(expert, ""), traffic, parts)
-            for place, expert in enumerate(trace.experts)
-        ],
+        "experts": expert_rows,
         "list": _list_data(context, shades, change, trace, changed),
         "left": [
             {
@@ -84,7 +85,7 @@ def show_strip(
         "locked": {"remove": edits_locked, "silence": edits_locked},
         "opened": open_details,
         "colours": palette._asdict(),
-        "says": _text_data(context, trace, n_earlier),
+        "says": _text_data(context, trace, n_earlier, any(expert["fits"] is False for expert in expert_rows)),
     }
     _mount(
         data=data, key=KEY, **{f"on_{what}_change": partial(_pass_act, what, on_act) for what in (REMOVED, SILENCED, LOOKED)}
@@ -196,8 +197,8 @@ def _grid_data(
     }  # fmt: skip
 
 
-def _text_data(context: Context, trace: ModelTrace, n_earlier: int) -> dict[str, Any]:
-    """The picture's words: did events vote, and does every expert give suggestions of its own?"""
+def _text_data(context: Context, trace: ModelTrace, n_earlier: int, any_misfit: bool) -> dict[str, Any]:
+    """The picture's words: did events vote, does every expert give suggestions of its own, does a name not fit?"""
     item_words = context.item_words
     k, each_suggests = len(trace.experts), trace.suggestion_share is not None
     values = {
@@ -214,6 +215,6 @@ def _text_data(context: Context, trace: ModelTrace, n_earlier: int) -> dict[str,
         **TEXT.named_paragraphs("EACH_GIVES" if each_suggests else "MIXED", **values),
     }
     return texts | {
-        "legend": [[mark, texts[f"legend_{mark}"]] for mark in LEGEND if f"legend_{mark}" in texts],
+        "legend": [[mark, texts[f"legend_{mark}"]] for mark in LEGEND if mark != "other" or any_misfit],
         "rest": rest_text if each_suggests or not k else f"{rest_text} {TEXT('NO_VOTES', one=item_words.singular)}",
     }

@@ -39,7 +39,10 @@ def test_they_stand_first_in_the_switch() -> None:
 def test_a_household_its_experts_by_name_and_its_next_basket(shop: AppTest) -> None:
     text, data = text_of(shop), load(DataConfig(source="groceries"))
     drawn, household = strip(shop), int(shop.number_input(key="user").value) - 1
-    assert f"Household **{household + 1}** bought **{data.readable_lengths()[household]:,}** products in a year" in text
+    n_read, n_next = data.readable_lengths()[household], len(data.next_items(household))
+    assert f"Household **{household + 1}** bought **{n_read:,}** products, and the model guesses the **{n_next}** in its" in text
+    journey = text_of(healthy(shop.switch_page("journey/page.py").run()))
+    assert f"Household **{household + 1}** bought **{n_read:,}** products, and **{n_next}** in the next basket" in journey
     names = [expert["name"] for expert in drawn["experts"] if expert["name"]]
     groups = {name for tags in data.catalog.genres or () for name in tags}
     assert len(set(names)) >= 3 and set(names) <= groups
@@ -77,6 +80,9 @@ def test_a_name_that_does_not_fit_this_household_is_told_apart(shop: AppTest) ->
     genres = dict(zip(map(data.catalog.title, range(1, data.catalog.n_items + 1)), (data.catalog.genres or ())[1:], strict=True))
     checked = [expert for expert in drawn["experts"] if expert["name"] and expert["sub"]]
     assert {expert["fits"] for expert in checked} == {True, False}
+    assert [text for mark, text in drawn["says"]["legend"] if mark == "other"] == [
+        "Named by other people’s slots; does not fit here."
+    ]
     for expert in checked:
         held = re.sub(r" ×\d+$", "", expert["sub"].split("% ", 1)[1])
         assert expert["fits"] or expert["name"] not in genres[held], "a name that does not fit, above an item that it fits"
@@ -104,7 +110,10 @@ def test_what_a_visitor_buys_is_read_in_the_household_s_place(shop: AppTest) -> 
     cats = [item for item in range(1, catalog.n_items + 1) if "cat food" in catalog.title(item).lower()][:5]
     assert len(cats) > 1
     after = strip(healthy(shop.multiselect(key="start_yours_items").set_value(cats).run()))
+    assert not shop.info and not any(item["mark"] for item in after["list"]) and not after["left"], "compared with nobody's list"
     assert [event["name"] for event in after["events"] if not event["gone"]] == ["+ " + catalog.title(item) for item in cats]
     assert "Cat" in {expert["name"] for expert in after["experts"]}, "an expert of what cats need is among them"
     assert [item["name"] for item in after["list"]] != [item["name"] for item in before["list"]]
+    press(shop, "Remove the last product")
+    assert "**Without the last product:**" in shop.info[0].value and any(item["mark"] for item in strip(shop)["list"])
     assert [event["name"] for event in strip(press(shop, "Reset"))["events"]] == [event["name"] for event in before["events"]]
