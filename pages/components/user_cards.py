@@ -75,10 +75,8 @@ def show_ranked_items(context: Context, change: ListChange, changed: bool, why: 
         cards_gone = []
         for row in change.lost_rows.to_dict("records"):
             name, year = inspect.split_year(row["title"])
-            mark, note = f"out, now {row['now'] or words.participle}", label_next_item(context)
-            cards_gone.append(
-                ItemCard(name, year, row["genres"], str(row["rank"]), mark, note, row["is_truth"], faded=True)
-            )
+            mark = f"out, now {row['now'] or words.participle}"
+            cards_gone.append(ItemCard(name, year, row["genres"], str(row["rank"]), mark, gold=row["is_truth"], faded=True))
         st.markdown(f"**Left the ten** :small[:gray[({len(cards_gone)})]]")
         st.html(item_cards.ranking_html(cards_gone, genre_colours(context), "Left the ten"))
 

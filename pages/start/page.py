@@ -129,7 +129,7 @@ def edit_buttons() -> None:
         elif prediction.experts:
             is_last = len(prediction.active_experts) < 2
             place_button(
-                "The last expert stays" if is_last else "No expert moves this list alone", "start_silence", edits.append_edits,
+                "The last expert stays" if is_last else "No single expert moves this list", "start_silence", edits.append_edits,
                 icon="volume_off", disabled=True, help=TEXT("stays" if is_last else "no effect"),
             )  # fmt: skip
         edits.undo_buttons(edit_list, "start")

@@ -81,7 +81,7 @@ def test_a_name_that_does_not_fit_this_household_is_told_apart(shop: AppTest) ->
     checked = [expert for expert in drawn["experts"] if expert["name"] and expert["sub"]]
     assert {expert["fits"] for expert in checked} == {True, False}
     assert [text for mark, text in drawn["says"]["legend"] if mark == "other"] == [
-        "Named by other people’s slots; does not fit here."
+        "Named by others; does not fit here."
     ]
     for expert in checked:
         held = re.sub(r" ×\d+$", "", expert["sub"].split("% ", 1)[1])
