@@ -12,6 +12,7 @@ from elastic_core import files
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError
+from elastic_core.results import store
 from elastic_core.results.baselines import WITH_SEEN
 from elastic_core.results.compare import (
     METRIC,
@@ -20,6 +21,7 @@ from elastic_core.results.compare import (
     average_over_seeds,
     p_text,
 )
+from elastic_core.results.personal_gain import gain_sentence, personal_gains, read_interest_counts
 from elastic_core.results.reproduce import REPEATS, PlannedRun, System
 from elastic_core.results.systems import (
     BASELINES,
@@ -28,6 +30,7 @@ from elastic_core.results.systems import (
     UNEVEN_NOTE,
     WITH_REPEATS,
     Systems,
+    data_sets,
     is_variant,
     main_protocol,
     model_label,
@@ -74,7 +77,27 @@ def results_tables(root: Path) -> str:
     """What stands in RESULTS.md between `BEGIN` and `END`."""
     parts = [part for systems in _data_in_order(root) for part in _data_table(systems)]
     notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
-    return "\n\n".join([BEGIN, *parts, *notes, END])
+    return "\n\n".join([BEGIN, *parts, *notes, *_gain_table(root), END])
+
+
+def _gain_table(root: Path) -> Iterable[str]:
+    """Personal minus shared experts by interests an expert: made-up worlds, real data."""
+    measured, _ = data_sets(store.load(root))
+    gains = personal_gains(measured, read_interest_counts(root))
+    if gains.empty:
+        return
+    yield "## When do personal experts pay?"
+    yield gain_sentence(gains)
+    lines = [
+        (
+            row["data"], row["model"], str(row["k"]), f"{row['interests']:,}{'' if row['made up'] else ' (counted)'}",
+            f"{row['difference']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})",
+            {"A": "personal better", "B": "personal worse"}.get(row["winner"], "not known"), str(row["seeds"]),
+        )
+        for row in gains.to_dict("records")
+    ]  # fmt: skip
+    heads = ("data", "model", "k", "interests", "personal minus shared, NDCG@10", "claim", "trainings")
+    yield markdown_table(heads, lines)
 
 
 def run_tables(planned: Iterable[PlannedRun], root: Path, protocol: str = "full") -> str:

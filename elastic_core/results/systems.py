@@ -92,6 +92,7 @@ SHORT_VARIANTS = {
 }
 BUDGET = re.compile(r" \([\d.]+ minutes[^()]*\)")  # of a name, where all that are compared have the same
 LONG_HISTORIES = 500  # events: a made-up world with longer histories says so
+USUAL_ITEMS = (800, 1_280)  # of the made-up worlds that open in the app; others say how many they have
 MADE_UP, FILMS = "made-up worlds", "real films"
 
 
@@ -149,7 +150,8 @@ def data_label(run: Run) -> str:
     data = run.config.data
     if data.source == PLANTED:
         long = ", long histories" if data.planted.mean_length > LONG_HISTORIES else ""
-        return f"Made-up world ({data.planted.interests} interests{long})"
+        items = "" if data.planted.items in USUAL_ITEMS else f", {data.planted.items:,} items"
+        return f"Made-up world ({data.planted.interests} interests{items}{long})"
     return str(run.last_event("start").get("data") or data.source)
 
 

@@ -8,7 +8,7 @@ from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.results.baselines import WITH_SEEN
 from elastic_core.results.compare import Comparison, claim_sentence, needs_training, p_text
 from elastic_core.results.reproduce import System
-from elastic_core.results.systems import BUDGET, UNEVEN, UNEVEN_NOTE, DataSet, short_label, usual_partner
+from elastic_core.results.systems import BUDGET, UNEVEN, UNEVEN_NOTE, DataSet, is_variant, short_label, usual_partner
 from elastic_core.results.table import (
     PAPER_COLUMN,
     main_rows,
@@ -101,8 +101,9 @@ def show_systems() -> None:
 
 
 def choose_data(measured: list[DataSet], context: page_context.Context | None) -> DataSet:
-    by_key = {data_set.key: data_set for data_set in measured}
-    titles = {data_set.key: data_set.title for data_set in measured}
+    # worlds of personal_gain.py hold pairs of variants alone, which are set against nothing else
+    by_key = {each.key: each for each in measured if not all(map(is_variant, each.systems))}
+    titles = {key: data_set.title for key, data_set in by_key.items()}
     home = next((each.key for each in measured if context is not None and each.system_of(context.run.path)), None)
     return by_key[choose_from_list("Data", titles, key=DATA, first=home, width=250)]
 
