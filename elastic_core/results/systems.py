@@ -149,9 +149,9 @@ def data_label(run: Run) -> str:
     that cannot be read."""
     data = run.config.data
     if data.source == PLANTED:
-        long = ", long histories" if data.planted.mean_length > LONG_HISTORIES else ""
-        items = "" if data.planted.items in USUAL_ITEMS else f", {data.planted.items:,} items"
-        return f"Made-up world ({data.planted.interests} interests{items}{long})"
+        world = data.planted
+        more = ", long histories" if world.mean_length > LONG_HISTORIES else f", {world.items:,} items"
+        return f"Made-up world ({world.interests} interests{'' if world.items in USUAL_ITEMS else more})"
     return str(run.last_event("start").get("data") or data.source)
 
 
