@@ -45,9 +45,11 @@ def show_prediction() -> Prediction:
     prediction = cache.user_prediction(context.open_run, context.user, edit_list, keep_seen, n_events)
     with choice_place:
         prediction_before, peer = compared_prediction()
-    if prediction_before is not None:
-        with verdict_place:
+    with verdict_place:
+        if prediction_before is not None:
             views.show_verdict(prediction, prediction_before, peer, item_words)
+        elif edit_list:
+            st.info(TEXT("OWN"), icon=":material/edit_note:")
     with list_place:
         page_elements.show_heading("What comes next")
         views.show_lists(context, prediction, prediction_before, peer)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from driving import healthy, press
+from driving import healthy, html, press
 from driving import said as text_of
 from streamlit.testing.v1 import AppTest
 from test_start import strip
@@ -72,6 +72,7 @@ def test_after_an_edit_the_guessed_part_of_the_basket_is_counted(shop: AppTest) 
     assert f"★ {lost[0]}" in said
     journey = healthy(app.switch_page("journey/page.py").run())
     assert said.split("★ ")[1] in journey.info[0].value
+    assert not re.search(r"expert \d+ \(\d+%\)", html(journey)), "an expert beside every suggestion tells none from another"
 
 
 def test_a_name_that_does_not_fit_this_household_is_told_apart(shop: AppTest) -> None:

@@ -77,7 +77,7 @@ def test_a_list_of_one_s_own_is_read_from_the_keyboard_and_its_button_is_in_view
     box = visit.page.get_by_role("button", name=re.compile("^Read ")).bounding_box()
     assert box is not None and box["y"] + box["height"] <= LAPTOP["height"], box
     typed.press("Control+Enter")
-    expect(visit.main).to_contain_text("Against the original")
+    expect(visit.main).to_contain_text("Your own list is read in the place of this history")
     assert "edits=" in visit.page.url
 
 
