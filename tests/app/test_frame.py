@@ -52,7 +52,7 @@ def test_a_second_run_is_one_on_the_same_data(opened: Open) -> None:
 
 def test_an_address_names_runs_by_their_folder_and_people_read_what_they_are(opened: Open) -> None:
     app = opened(run="tiny", vs="tiny-peer")
-    assert "ELASTIC · Made-up world (4 interests) · seed 0 · tiny" in app.selectbox(key="run").options
+    assert "ELASTIC · Made-up world (4 interests, 60 items) · seed 0 · tiny" in app.selectbox(key="run").options
     assert app.selectbox(key="vs").value == "tiny-peer"
     healthy(app.selectbox(key="run").set_value("tiny-peer").run())
     assert app.query_params["run"] in ("tiny-peer", ["tiny-peer"]) and "vs" not in app.query_params

@@ -66,7 +66,7 @@ def test_two_runs_stand_side_by_side_only_where_both_have_a_memory(opened: Opene
 
     shutil.copytree(app_runs / "other", app_runs / "tiny")
     app = opened(PAGE, run="tiny", vs="other", trf_part="Traffic share")
-    first, second = (f"ELASTIC · Made-up world (4 interests) · seed 0 · {name}" for name in ("tiny", "other"))
+    first, second = (f"ELASTIC · Made-up world (4 interests, 60 items) · seed 0 · {name}" for name in ("tiny", "other"))
     headings = said(app)
     assert all(f"**{name}**" in headings.replace("\\", "") for name in (first, second))
 
