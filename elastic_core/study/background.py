@@ -37,6 +37,7 @@ CLOCK_WORDS = {"wall": "by the clock", "processor": "of the processor"}
 RECIPE_WORDS = {
     "plain": "nothing of it",
     "repeat-bias": "a number for seen items",
+    "repeat-counts": "a number for how often an item was seen",
     "repeat-bias-own-output": "a number for seen items and an output table of its own",
 }
 

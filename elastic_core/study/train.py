@@ -46,6 +46,7 @@ Report = Callable[[float, float, str], None]  # seconds that are done, of at mos
 RECIPES: dict[str, dict[str, Any]] = {  # of every model, where people often return to what they know
     "plain": {},
     "repeat-bias": {"repeat_bias": True},
+    "repeat-counts": {"repeat_bias": True, "repeat_counts": True},
     "repeat-bias-own-output": {"repeat_bias": True, "output": "own"},
 }
 TRIED_WITH = "sasrec (local)"  # the system that tries them
