@@ -104,14 +104,19 @@ def draw_personal_gain(gains: pd.DataFrame, colours: Palette) -> go.Figure:
             marker_symbol=plot.SYMBOLS[at % len(plot.SYMBOLS)], marker_line_width=2, marker_line_color=colour,
             marker_color=np.where(rows["winner"] != "", colour, colours.ground).tolist(),
             error_y={
-                "array": rows["high"] - rows["difference"], "arrayminus": rows["difference"] - rows["low"], "width": 3,
-                "thickness": 1.2,
+                "color": colour, "array": rows["high"] - rows["difference"], "arrayminus": rows["difference"] - rows["low"],
+                "width": 3, "thickness": 1.2,
             },
             hovertemplate="<b>%{customdata[0]}</b><br>%{y:+.4f} (%{customdata[1]:+.4f} to %{customdata[2]:+.4f})<br>"
             "%{x:.3g} interests an expert, %{customdata[3]:,} people<extra></extra>",
         )  # fmt: skip
     figure.update_layout(LAYOUT, height=420, showlegend=True, legend={"orientation": "h", "y": -0.2, "yanchor": "top"})
-    figure.update_xaxes(title="interests for each retrieved expert", type="log", dtick="D2")
+    edges = np.log2(gains["interests an expert"].agg(["min", "max"]))
+    ticks = [2.0**at for at in range(int(np.floor(edges["min"])), int(np.ceil(edges["max"])) + 1)]
+    figure.update_xaxes(
+        title="interests for each retrieved expert", type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks],
+        range=(np.log10([ticks[0] * 0.85, ticks[-1] * 1.1])).tolist(),
+    )  # fmt: skip
     return figure.update_yaxes(title="personal − shared, NDCG@10", tickformat="+.3f", zeroline=False)
 
 
