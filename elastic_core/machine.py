@@ -136,12 +136,12 @@ def _processor_seconds() -> tuple[float, float, float] | None:
     """The time, and the processor seconds that all processes and this one have spent on its cores; None where nothing tells."""
     try:
         lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
-        ticks, mine = os.sysconf("SC_CLK_TCK"), os.sched_getaffinity(0)
+        ticks, own_cores = os.sysconf("SC_CLK_TCK"), os.sched_getaffinity(0)
     except (OSError, ValueError, AttributeError):
         return None
     spent = 0
     for name, user, nice, system, _idle, _waits, *rest in map(str.split, (line for line in lines if re.match(r"cpu\d", line))):
-        if int(name.removeprefix("cpu")) in mine:
+        if int(name.removeprefix("cpu")) in own_cores:
             spent += int(user) + int(nice) + int(system) + sum(map(int, rest[:3]))  # interrupts, and what other machines took
     return time.monotonic(), spent / ticks, time.process_time()
 
@@ -195,5 +195,5 @@ def code_commit() -> str:
 
 
 def _run_git(*words: str) -> str:
-    said = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=5, check=True)
-    return said.stdout.strip()
+    result = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=5, check=True)
+    return result.stdout.strip()

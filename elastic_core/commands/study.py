@@ -102,7 +102,7 @@ class Progress:
     """One line that is drawn again; where nobody watches, a line at every new step and now and then."""
 
     def __init__(self) -> None:
-        self.told, self.step = 0.0, ""
+        self.printed_at, self.step = 0.0, ""
 
     def __call__(self, done: float, of: float, text: str) -> None:
         if text.endswith("."):  # a sentence that stays
@@ -113,6 +113,6 @@ class Progress:
         if sys.stderr.isatty():
             sys.stderr.write(f"\r\033[K{line[:110]}")
             sys.stderr.flush()
-        elif step != self.step or time.monotonic() - self.told > EVERY:
-            self.told, self.step = time.monotonic(), step
+        elif step != self.step or time.monotonic() - self.printed_at > EVERY:
+            self.printed_at, self.step = time.monotonic(), step
             print_note(line)

@@ -105,10 +105,10 @@ class _Convolution(torch.autograd.Function):
         (gradient,) = gradients
         n, width = x.shape[1], len(taps)
         d_taps = torch.zeros_like(taps)
-        some, rows = max(1, CACHE // x[0].numel()), max(width, CACHE // x.shape[2])  # a few people, or a part of one
-        for at in range(0, len(x), some):
+        users_at_once, rows = max(1, CACHE // x[0].numel()), max(width, CACHE // x.shape[2])  # a few people, or a part of one
+        for at in range(0, len(x), users_at_once):
             for begin in range(0, n, rows):
-                heard, came = x[at : at + some], gradient[at : at + some, begin : begin + rows]
+                heard, came = x[at : at + users_at_once], gradient[at : at + users_at_once, begin : begin + rows]
                 for i in range(min(begin + came.shape[1], width)):
                     late = max(i - begin, 0)  # there is nothing before the first event
                     end = begin + came.shape[1] - i

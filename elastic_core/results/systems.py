@@ -176,9 +176,9 @@ def labels_apart(a: Run, b: Run) -> tuple[str, str]:
         parts_a[0], parts_b[0] = (BUDGET.sub("", parts[0]) for parts in (parts_a, parts_b))
     if parts_a[0] != parts_b[0]:
         return parts_a[0], parts_b[0]
-    mine = [part for part in parts_a if part not in parts_b] or [a.name]
-    theirs = [part for part in parts_b if part not in parts_a] or [b.name]
-    return " · ".join((parts_a[0], *mine)), " · ".join((parts_b[0], *theirs))
+    only_a = [part for part in parts_a if part not in parts_b] or [a.name]
+    only_b = [part for part in parts_b if part not in parts_a] or [b.name]
+    return " · ".join((parts_a[0], *only_a)), " · ".join((parts_b[0], *only_b))
 
 
 def short_label(system: System) -> str:
@@ -291,7 +291,7 @@ def planned_data_sets(root: Path, planned: Iterable[PlannedRun] | None = None) -
         if run is None or run_status(row, run) != "finished":
             continue
         key, reference = evaluation_key(run), evaluation_key(first.setdefault(row.data, run))
-        alike = all(mine == theirs for mine, theirs in zip(key, reference, strict=False))
+        alike = all(value == expected for value, expected in zip(key, reference, strict=False))
         name = row.data if alike else f"{row.data} ({', '.join(map(str, key))})"
         by_data.setdefault(name, {}).setdefault(row.system, []).append(run)
     return {name: _in_order(systems) for name, systems in by_data.items()}

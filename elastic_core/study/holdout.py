@@ -90,7 +90,7 @@ class Holdout:
         """The best test first: the order of a table, and no choice of anything."""
         return sorted(labels, key=lambda label: -float(self.values(label).mean()))
 
-    def passes(self, label: str) -> float:
+    def mean_epochs(self, label: str) -> float:
         """Passes over the data, the mean over trainings; the last may be a part of one."""
         return statistics.fmean(len(run.events("epoch")) for run in self.finished_runs(label))
 
@@ -106,11 +106,11 @@ class Holdout:
         """How a system was trained, in words."""
         if label not in STUDIED:
             return "needs no training"
-        passes = self.passes(label)
-        words = [f"{passes:.0f} passes"]
+        epochs = self.mean_epochs(label)
+        words = [f"{epochs:.0f} passes"]
         if label in self.stopped:
             return f"{words[0]}, one training; others were ahead on validation"
-        words += ["hardly trained"] if passes < MIN_EPOCHS else []
+        words += ["hardly trained"] if epochs < MIN_EPOCHS else []
         words += ["still getting better"] if self.still_rising(label) else []
         return ", ".join(words)
 

@@ -59,8 +59,8 @@ def megabytes_text(n_bytes: float) -> str:
 
 def make_section(key: str, question: str, answer: str, sentences: Sequence[str], *parts: dict[str, Any] | None) -> Section:
     """`parts`: tables and charts, in the order in which they are shown."""
-    shown = [part for part in parts if part]
-    return {"key": key, "question": question, "answer": answer, "sentences": list(sentences), "parts": shown}
+    present = [part for part in parts if part]
+    return {"key": key, "question": question, "answer": answer, "sentences": list(sentences), "parts": present}
 
 
 def make_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, Any]:

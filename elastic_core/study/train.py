@@ -212,8 +212,8 @@ class Study:
         earlier = [run for holdout in self.holdouts.values() for label in systems for run in holdout.all_runs(label)]
         spent = max(self.clock.seconds - sum(map(_seconds_trained, earlier)), 0.0)
         trials = plan.TRIALS if self._returns_often and "recipe" not in state else 0
-        made = plan.plan_study(self.request.minutes, spent, probed, list(self.holdouts), longest, systems, trials)
-        self._write_state(state | {"plan": made._asdict()})
+        new_plan = plan.plan_study(self.request.minutes, spent, probed, list(self.holdouts), longest, systems, trials)
+        self._write_state(state | {"plan": new_plan._asdict()})
         self._say(self._describe_plan())
 
     @property
@@ -222,10 +222,10 @@ class Study:
 
     def _describe_plan(self) -> str:
         """What so many users and minutes can find, before anything is trained. Each training adds noise of its own."""
-        made, rounds = self.plan, len(self.plan.rounds)
-        finals = SEEDS * min(len(made.systems), plan.FINALISTS) * len(made.splits)
-        text = f"{len(made.systems)} systems are trained briefly, the best longer, and of" if rounds > 1 else "Of"
-        text += f" the finalists there are {finals} trainings of {made.share:.3g} seconds each."
+        current, rounds = self.plan, len(self.plan.rounds)
+        finals = SEEDS * min(len(current.systems), plan.FINALISTS) * len(current.splits)
+        text = f"{len(current.systems)} systems are trained briefly, the best longer, and of" if rounds > 1 else "Of"
+        text += f" the finalists there are {finals} trainings of {current.share:.3g} seconds each."
         counted = sorted(set(self.holdout.systems) - set(STUDIED), key=self.holdout.valid)
         if len(counted) < 2:
             return text
@@ -320,8 +320,8 @@ class Study:
             for label in holdout.trained
             if any("budget of" in str(run.last_event("end").get("reason")) for run in holdout.finished_runs(label))
         ]
-        left = plan.PLANNED * self.request.minutes * 60 - self.clock.seconds - self.plan.after
-        more = left / (SEEDS * len(cut)) - self.plan.besides if cut else 0.0
+        seconds_left = plan.PLANNED * self.request.minutes * 60 - self.clock.seconds - self.plan.after
+        more = seconds_left / (SEEDS * len(cut)) - self.plan.besides if cut else 0.0
         if more < WORTH_GOING_ON * self.plan.share or not cut:
             return
         self._write_state(read_study(self.folder) | {"plan": self.plan._replace(share=self.plan.share + more)._asdict()})
@@ -343,8 +343,8 @@ class Study:
                 if cuts:
                     short = measurements.score_by_cut(model, holdout.data, self.protocol, cuts)
                     users = measurements.sample_users(holdout.data)
-                    whole = run.report().user_values(self.protocol, measurements.METRIC)[users]
-                    measured["cuts"] = np.concatenate([short, whole[None]])
+                    full_scores = run.report().user_values(self.protocol, measurements.METRIC)[users]
+                    measured["cuts"] = np.concatenate([short, full_scores[None]])
                 holdout.write_measured(run, measured)
         runs = {label: holdout.finished_runs(label)[0] for label in holdout.systems}
         stamps = {label: stamp(run) for label, run in runs.items()}

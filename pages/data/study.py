@@ -23,9 +23,9 @@ PICTURE = TEXT.chart_text("PICTURE")
 def show_study() -> None:
     st.write(TEXT("study"))
     choices = page_context.data_choices()
-    left, right = st.columns([3, 1], vertical_alignment="bottom")
-    data = choices[left.selectbox("Data to study", list(choices), key="dat_study")]
-    minutes = float(number_input("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=right, help="For the whole study"))
+    data_place, time_place = st.columns([3, 1], vertical_alignment="bottom")
+    data = choices[data_place.selectbox("Data to study", list(choices), key="dat_study")]
+    minutes = float(number_input("Minutes", 1, 600, MINUTES, 5, key="dat_minutes", place=time_place, help="For the whole study"))
     queue = Studies(page_context.RUNS)
     last = queue.latest_study(data)
     _offer_study(queue, last, data, minutes)

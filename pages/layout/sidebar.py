@@ -16,7 +16,7 @@ from elastic_core.run_config import DataConfig
 from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
 from elastic_core.services.person.user_lookup import find_users, is_id, own_id
-from elastic_core.text import parse_number as whole
+from elastic_core.text import parse_number
 from pages.components import cache, control_locks, page_context, user_cards
 from pages.components.cache import OpenRun
 from pages.components.control_locks import is_locked
@@ -179,7 +179,7 @@ def _user_box(chosen: OpenRun, requested: str | None, problems: list[str]) -> in
     if MEANT in st.session_state:
         st.session_state["user"] = st.session_state.pop(MEANT)
     requested = _by_own_id(data, requested, problems)
-    if requested is not None and not 1 <= (whole(requested) or 0) <= n_users:
+    if requested is not None and not 1 <= (parse_number(requested) or 0) <= n_users:
         problems.append(f"There is no person {quote_code(requested)} here (1 to {n_users}), so you see person {default}.")
         if "user" in st.session_state:
             st.session_state["user"] = default
