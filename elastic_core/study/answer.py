@@ -162,9 +162,9 @@ def _answer_memory(study: "Study", findings: dict[str, Finding]) -> Section:
             sentences.append(f"{system_name(own)}: not known, it was not asked ({reason}).")
             continue
         answers.append(finding.answer)
-        epochs = f"{holdout.mean_epochs(own):.0f} and {holdout.mean_epochs(shared):.0f}"
+        pace = f"passes over the data in the same time: {holdout.mean_epochs(own):.0f} and {holdout.mean_epochs(shared):.0f}"
         verdict = answer_word(finding, "personal experts pay", "personal experts cost")
-        sentences.append(f"{system_name(own)}: {verdict}: {numbers_text(finding)}; passes over the data in the same time: {epochs}.")
+        sentences.append(f"{system_name(own)}: {verdict}: {numbers_text(finding)}; {pace}.")
     sentences.append("The difference is personal experts minus as many that everybody shares; everything else is alike.")
     return make_section("memory", "Do personal experts pay?", combine_answers(answers), sentences)
 
