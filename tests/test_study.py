@@ -249,6 +249,19 @@ def test_time_that_is_left_goes_to_trainings_that_the_clock_ended(tmp_path: Path
     budgets = {run.config.train.minutes for label in PAIR for run in study.holdouts["last"].finished_runs(label)}
     assert len(budgets) == 1 and 60 * budgets.pop() > 0.3, "a tenth of a second was planned for each"
     assert found["seconds"] < 1.1 * 0.3 * 60
+    seeds = study.holdout.seeds
+    assert 2 <= seeds <= plan.MAX_SEEDS and all(len(study.holdout.finished_runs(label)) == seeds for label in PAIR)
+
+
+def test_where_all_stop_by_themselves_finalists_are_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = study_training.study_recipe
+    monkeypatch.setattr(study_training, "study_recipe", lambda *given: recipe(*given).override("train.epochs=2"))
+    study = tiny(tmp_path / "here", minutes=0.5)
+    answer = study.run()
+    assert study.holdout.seeds == plan.MAX_SEEDS
+    assert all(study.holdout.values(label).shape[0] == plan.MAX_SEEDS for label in PAIR)
+    measured = next(section for section in answer["sections"] if section["key"] == "measured")
+    assert f"trained {plan.MAX_SEEDS} times" in measured["sentences"][0]
 
 
 def test_where_people_often_return_all_systems_learn_a_number_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,6 @@ from elastic_core.study.parts import (
     system_name,
     system_names,
 )
-from elastic_core.study.plan import SEEDS
 from elastic_core.study.questions import Finding
 
 if TYPE_CHECKING:
@@ -164,9 +163,9 @@ def suggest_next(study: "Study", holdout: Holdout, findings: dict[str, Finding])
 
 def describe_method(study: "Study") -> Section:
     """How all of it was done, and what was left out."""
-    runs = [run for holdout in study.holdouts.values() for label in holdout.trained for run in holdout.finished_runs(label)]
+    runs = [run for each in study.holdouts.values() for label in each.trained for run in each.finished_runs(label)]
     seconds = [float(run.last_event("end").get("seconds", 0)) for run in runs]
-    machine, plan = describe_machine(CPU), study.plan
+    machine, plan, holdout = describe_machine(CPU), study.plan, study.holdout
     took = f"; they took {min(seconds):.0f} to {max(seconds):.0f}" if seconds else ""
     rounds = ""
     if len(plan.rounds) > 1:
@@ -177,7 +176,7 @@ def describe_method(study: "Study") -> Section:
         )
     sentences = [
         f"{study.request.minutes:g} minutes were asked for, {study.clock.seconds / 60:.1f} taken. {rounds}A finalist is trained "
-        f"{SEEDS} times, for {plan.share:.0f} seconds {CLOCK_WORDS[study.request.clock]} each, validation included{took}. "
+        f"{holdout.seeds} times, for {plan.share:.0f} seconds {CLOCK_WORDS[study.request.clock]}, validation included{took}. "
         f"{plan.length} events are read. The settings are the same for all systems, tuned for none.",
         f"{METRIC} of the test, protocol {study.protocol}. Systems are chosen on validation. Intervals of differences are over "
         "people and trainings; p is adjusted for all questions that were asked together (Holm).",

@@ -38,8 +38,13 @@ class Holdout:
         name = re.sub(r"[^a-z0-9]+", "-", label).strip("-")
         return Run(self.folder / self.split / (f"{name}-seed{seed}" if label in STUDIED else name))
 
+    @property
+    def seeds(self) -> int:
+        """Trainings of a finalist: more than `SEEDS` where time was left for them."""
+        return int(read_study(self.folder).get("seeds", SEEDS))
+
     def all_runs(self, label: str) -> list[Run]:
-        return [self.run(label, seed) for seed in range(SEEDS if label in STUDIED else 1)]
+        return [self.run(label, seed) for seed in range(self.seeds if label in STUDIED else 1)]
 
     def finished_runs(self, label: str) -> list[Run]:
         """By seed."""

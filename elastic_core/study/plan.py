@@ -24,6 +24,7 @@ from elastic_core.training_time import estimate_training
 Split = Literal["last", "time"]  # how events are held out: everybody's last, or all after a date
 SPLITS: tuple[Split, ...] = ("last", "time")
 SEEDS = 2  # trainings of a finalist
+MAX_SEEDS = 5  # where trainings stop by themselves and leave time for more
 FINALISTS = 3
 PARTS = (1 / 9, 1 / 3, 1.0)  # of the full share, by round
 TRIALS = 4  # recipes that are tried where people often return to what they know (train.py)

@@ -140,7 +140,7 @@ class Study:
             raise InputError(f"{self.folder} already holds another study; choose another folder")
         if state.get("plan") and state["plan"]["minutes"] != self.request.minutes:  # a larger budget goes on with what is there
             state["length"] = state.pop("plan")["length"]
-            for chosen in ("finalists", "rounds"):
+            for chosen in ("finalists", "rounds", "seeds"):
                 state.pop(chosen, None)
         self._write_state(state | {"request": self.request.to_dict()})
 
@@ -176,6 +176,7 @@ class Study:
             for label in read_study(self.folder)["finalists"]:
                 self._train_finalist(self.holdouts[split], label, SLACK)
         self._use_what_is_left()
+        self._add_trainings()
         self._measure()
         self._say("Writing the answer")
         answer = answer_study(self)
@@ -327,6 +328,26 @@ class Study:
         self._write_state(read_study(self.folder) | {"plan": self.plan._replace(share=self.plan.share + more)._asdict()})
         for holdout, label in cut:
             self._train_finalist(holdout, label, SLACK)
+
+    def _add_trainings(self) -> None:
+        """While there is time for it, every finalist is trained once more: most of what is not known is the luck of training."""
+        finalists = read_study(self.folder)["finalists"]
+        pairs = [(self.holdouts[split], label) for split in self.plan.splits for label in finalists]
+        if not finalists or any(label not in holdout.trained for holdout, label in pairs):
+            return
+        while (seed := self.holdout.seeds) < plan.MAX_SEEDS:
+            waiting = [(holdout, label) for holdout, label in pairs if not holdout.run(label, seed).finished]
+            longest = [max(map(_seconds_trained, holdout.finished_runs(label))) for holdout, label in waiting]
+            measuring = self.plan.after / (plan.SEEDS * len(finalists))  # of one run more
+            needed = sum(longest) + len(waiting) * (self.plan.besides + measuring)
+            if self.clock.seconds + needed + self.plan.after > plan.PLANNED * self.request.minutes * 60:
+                return
+            for holdout, label in waiting:
+                what = f"Time is left, {system_name(label)}, training {seed + 1}"
+                self._train(holdout, label, seed, self.plan.share, holdout.run(label, seed), what)
+            if not all(holdout.run(label, seed).finished for holdout, label in pairs):
+                return
+            self._write_state(read_study(self.folder) | {"seeds": seed + 1})
 
     def _measure(self) -> None:
         """What is asked of the compared systems besides their ranks, on the first way of holding out."""
