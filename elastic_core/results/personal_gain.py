@@ -111,7 +111,11 @@ def gain_sentence(gains: pd.DataFrame) -> str:
         texts.append(text)
     if not texts:
         return "No model was trained with personal and with shared experts on the same data."
-    best = gains.loc[gains["difference"].idxmax()]
+    sentence = f"Personal experts are better than shared ones {', '.join(texts)}."
+    claimed = gains[gains["winner"] == "A"]
+    if claimed.empty:
+        return sentence
+    best = claimed.loc[claimed["difference"].idxmax()]
     gain = true_minus(f"{best['difference']:+.4f} ({best['low']:+.4f} to {best['high']:+.4f})")
     where = f"{best['data']}, {best['model']}"
-    return f"Personal experts are better than shared ones {', '.join(texts)}. The largest gain is {gain}: {where}."
+    return f"{sentence} The largest gain that may be claimed is {gain}: {where}."

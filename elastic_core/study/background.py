@@ -23,6 +23,7 @@ from elastic_core.study.parts import (
     system_name,
     system_names,
 )
+from elastic_core.study.plan import OUT_OF_TIME
 from elastic_core.study.questions import Finding
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def describe_method(study: "Study") -> Section:
         f"{machine['commit'] or 'unknown'}, {machine['date']} UTC, data {study.data.hash}.",
         *_describe_recipe(study),
     ]
-    late = [key for key, reason in study.faults.items() if reason == study.OUT_OF_TIME]
+    late = [key for key, reason in study.faults.items() if reason == OUT_OF_TIME]
     sentences += [f"Left out: {question_name(key)}: {reason}." for key, reason in study.faults.items() if key not in late]
     sentences += [f"Left out for lack of time: {'; '.join(map(question_name, late))}."] if late else []
     return make_section("measured", "How was it measured?", "", sentences)

@@ -35,6 +35,7 @@ FLOOR = 0.5  # seconds of a training, in however small a budget
 MIN_SHARE = 60.0  # seconds that make a finalist's training worth having, and
 MIN_EPOCHS = 10  # so many passes over the data
 CHOICES = ((9, SPLITS), (6, SPLITS), (6, SPLITS[:1]), (3, SPLITS), (3, SPLITS[:1]))  # systems and ways of holding out, best first
+OUT_OF_TIME = "the time was up"  # why something was left out
 CUTS = (1, 2, 5, 10, 50)  # how many last events are read, besides all
 FINISH = 5.0  # seconds of timing answers and writing
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.monotonic, "processor": time.process_time}  # of the minutes

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -63,7 +63,6 @@ class Study:
     report: Report = lambda done, of, text: None
     probe: Callable[[RunConfig, Dataset], Probe] = probe
     faults: dict[str, str] = field(default_factory=dict)  # why a system was not trained, or a way of holding out not used
-    OUT_OF_TIME: ClassVar[str] = "the time was up"  # one such reason
 
     @cached_property
     def data(self) -> Dataset:
@@ -279,7 +278,7 @@ class Study:
         needed = sum(max(share - _seconds_trained(run), 0.0) + self.plan.besides for run in waiting)
         late = self.clock.seconds + needed + self.plan.after > most * self.request.minutes * 60
         if late and holdout.trained:
-            self.faults[f"{holdout.split} {label}"] = self.OUT_OF_TIME
+            self.faults[f"{holdout.split} {label}"] = plan.OUT_OF_TIME
             return
         for seed, run in enumerate(runs):
             by_date = ", by time" if holdout.split == "time" else ""
@@ -338,7 +337,7 @@ class Study:
         while (seed := self.holdout.seeds) < plan.MAX_SEEDS:
             waiting = [(holdout, label) for holdout, label in pairs if not holdout.run(label, seed).finished]
             longest = [max(map(_seconds_trained, holdout.finished_runs(label))) for holdout, label in waiting]
-            measuring = self.plan.after / (plan.SEEDS * len(finalists))  # of one run more
+            measuring = self.plan.after / (SEEDS * len(finalists))  # of one run more
             needed = sum(longest) + len(waiting) * (self.plan.besides + measuring)
             if self.clock.seconds + needed + self.plan.after > plan.PLANNED * self.request.minutes * 60:
                 return
