@@ -94,9 +94,9 @@ def test_candidate_sets_match_their_definitions(split: str) -> None:
         assert sets["full-seen"][user] == everything
         assert sets["full"][user] == everything - set(read(dataset, user, split))
         unseen = everything - set(whole(dataset, user))
-        assert sets["uniform100"][user] <= unseen
-        assert len(sets["uniform100"][user]) == min(100, len(unseen))
-        assert target not in sets["pop100"][user]
+        assert sets["uniform100"][user] - {target} <= unseen
+        assert len(sets["uniform100"][user] - {target}) == min(100, len(unseen - {target}))
+        assert target in sets["uniform100"][user] & sets["pop100"][user]
         assert sets["pop100"][user] <= {item for item, count in enumerate(target_counts(dataset)) if count}
 
 
@@ -112,7 +112,7 @@ def test_metrics_match_a_loop_over_people(protocol: str, split: str) -> None:
         others = competitors[user] - {target}
         above = sum(scores[i] > scores[target] for i in others)
         tied = sum(scores[i] == scores[target] for i in others)
-        places = range(above, above + tied + 1)
+        places = range(above, above + tied + 1) if target in competitors[user] else [len(scores)]
         chance = {
             "NDCG@10": sum(1 / math.log2(r + 2) for r in places if r < 10) / len(places),
             "HR@20": sum(r < 20 for r in places) / len(places),
@@ -122,13 +122,13 @@ def test_metrics_match_a_loop_over_people(protocol: str, split: str) -> None:
             assert report.user_values(protocol, metric)[user] == pytest.approx(value, abs=1e-12)
 
 
-def test_a_target_seen_before_stays_and_padding_may_hold_anything() -> None:
+def test_a_target_seen_before_is_missed_among_unseen_items_and_padding_may_hold_anything() -> None:
     dataset = world(users=2, items=5, longest=4)
     items = np.array([1, 2, 1, 3, 1, 2, 3, 4], dtype=np.int32)  # the first person's target (item 1 at the end) is a repeat
     histories = Histories(items, np.arange(8), np.array([0, 5, 8]), np.array(["a", "b"]))
     dataset = Dataset(name="w", label="W", catalog=dataset.catalog, histories=histories, licence="none")
     report = evaluate(Fixed(torch.tensor([math.nan, 1.0, 9.0, 8.0, 7.0, -math.inf])), dataset, protocols=("full", "full-seen"))
-    assert report.user_values("full", "MRR@5").tolist() == [1 / 2, 1.0]  # below item 4 only; item 4 above item 1, 5
+    assert report.user_values("full", "MRR@5").tolist() == [0.0, 1.0]  # no list without seen items holds it; item 4 above 1, 5
     assert report.user_values("full-seen", "MRR@5").tolist() == [1 / 4, 1 / 3]
 
 
@@ -160,19 +160,21 @@ def test_popular_draws_are_a_hundred_draws_from_the_tabulated_distribution() -> 
     """Chi-square of the pooled draws, rebuilt by another route; duplicates collapse to the very set that was found."""
     dataset = crowd(items=400, length=200, users=3000)
     weight = target_counts(dataset)
-    weight[dataset.target_items("test")[0]] = 0
+    target = int(dataset.target_items("test")[0])
+    weight[target] = 0
     draws = np.searchsorted(np.cumsum(weight), uniform_numbers(0, 1, np.arange(3000), 100) * weight.sum(), side="right")
     found, due = np.bincount(draws.ravel(), minlength=401), weight / weight.sum() * draws.size
     chi2, freedom = ((found - due)[due > 0] ** 2 / due[due > 0]).sum(), (due > 0).sum() - 1
     assert abs(chi2 - freedom) < 4 * math.sqrt(2 * freedom)
     for row, mask in zip(draws, Candidates(dataset, "test", 0).candidate_mask("pop100", np.arange(3000)), strict=True):
-        assert set(row.tolist()) == set(torch.nonzero(mask)[:, 0].tolist())
+        assert {*row.tolist(), target} == set(torch.nonzero(mask)[:, 0].tolist())
 
 
 def test_uniform_draws_are_even() -> None:
     people = 3000
     dataset = crowd(items=180, length=60, users=people)
     hits = Candidates(dataset, "test", 0).candidate_mask("uniform100", np.arange(people)).numpy()
+    hits[:, dataset.target_items("test")[0]] = False  # the target is a candidate besides
     unseen = np.setdiff1d(np.arange(1, 181), dataset.histories.user_items(0))
     chance = 100 / len(unseen)
     assert chance < 0.95 and np.all(hits.sum(1) == 100)
@@ -198,8 +200,11 @@ def test_constant_and_perfect_scorers_mark_the_ends_of_the_scale() -> None:
     constant = evaluate(Fixed(torch.zeros(151)), dataset)
     assert constant.metrics["full-seen"]["HR@10"] == pytest.approx(10 / 150, abs=1e-15)
     assert constant.metrics["uniform100"]["HR@10"] == pytest.approx(10 / 101, abs=1e-15)
-    sizes = [150 - len(set(read(dataset, u, "test")) - {t}) for u, t in enumerate(dataset.target_items("test").tolist())]
-    assert constant.user_values("full", "HR@10") == pytest.approx([10 / size for size in sizes], abs=1e-15)
+    unseen = [
+        0.0 if target in read(dataset, user, "test") else 10 / (150 - len(set(read(dataset, user, "test"))))
+        for user, target in enumerate(dataset.target_items("test").tolist())
+    ]
+    assert constant.user_values("full", "HR@10") == pytest.approx(unseen, abs=1e-15)
 
     class Perfect:
         length = 2
@@ -209,7 +214,8 @@ def test_constant_and_perfect_scorers_mark_the_ends_of_the_scale() -> None:
             return nn.functional.one_hot(self.targets, 151).float()
 
     perfect = evaluate(Perfect(), dataset)
-    assert all(value == 1 for table in perfect.metrics.values() for value in table.values())
+    assert perfect.metrics["full"] == pytest.approx(dict.fromkeys(NAMES, np.mean(np.array(unseen) > 0)))
+    assert all(value == 1 for protocol in PROTOCOLS[1:] for value in perfect.metrics[protocol].values())
 
 
 def test_the_report_says_what_its_numbers_rest_on() -> None:

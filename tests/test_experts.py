@@ -18,11 +18,11 @@ from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.histories import Catalog
 from elastic_core.data import Dataset
 from elastic_core.data.item_features import genre_table, trait_table
+from elastic_core.data.repeats import fitting_protocol
 from elastic_core.errors import InputError
 from elastic_core.memory.item_clusters import cluster_users
 from elastic_core.memory.routing import route_users
 from elastic_core.models import Recommender
-from elastic_core.results.baselines import usual_protocol
 from elastic_core.results.statistics import interval_over_users
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import evaluate
@@ -86,7 +86,7 @@ def alone(model: Recommender, dataset: Dataset, user: int, edit: object) -> tupl
     batch = reading_batch(dataset, np.array([user]), ends[[user]], model.length)
     scores = model.scorer()(model.last_state(batch, edit=edit))[0].detach().numpy().copy()  # type: ignore[call-arg]
     seen = dataset.histories.items[dataset.histories.offsets[user] : ends[user]].tolist()
-    left_out = {0} if usual_protocol(dataset) == "full-seen" else {0, *seen}
+    left_out = {0} if fitting_protocol(dataset) == "full-seen" else {0, *seen}
     others = [item for item in range(len(scores)) if item not in left_out and item != target]
     above, tied = (scores[others] > scores[target]).sum(), (scores[others] == scores[target]).sum()
     running = [item for item in range(len(scores)) if item not in left_out]
@@ -111,7 +111,7 @@ def test_removing_an_expert_equals_a_loop_over_people_and_changes_no_weight(worl
     clear = row["p"] < 0.05 and not row["low"] <= 0 <= row["high"]
     assert words[ablation.effect_verdict(row)] == clear * np.sign(row["d_ndcg"])
     assert (row["d_ndcg"], (row["low"], row["high"])) == (pytest.approx(gained.mean()), interval_over_users(gained))
-    protocol = usual_protocol(dataset)
+    protocol = fitting_protocol(dataset)
     judged = evaluate(model, dataset, protocols=[protocol], users=people.index.to_numpy()).user_values(protocol, "NDCG@10")
     assert np.allclose(people["ndcg"], judged)
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
@@ -448,7 +448,7 @@ def test_a_dead_expert_has_plain_empty_answers(world: World, busy: int) -> None:
 @pytest.mark.parametrize("protocol", ["full", "full-seen"])
 def test_candidates_stay_those_of_the_evaluation(world: World, protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ten suggestions are drawn from what the protocol ranks."""
-    monkeypatch.setattr(ablation, "usual_protocol", lambda dataset: protocol)
+    monkeypatch.setattr(ablation, "fitting_protocol", lambda dataset: protocol)
     dataset = world[1]
     users = np.arange(10)
     mask = Candidates(dataset, "test", 0).candidate_mask(protocol, users).numpy()

@@ -22,7 +22,10 @@ def gain(name: str, place: int) -> float:
 
 
 def slow(scores: list[float], target: int, candidates: list[int], name: str) -> float:
-    """The mean over every order of the candidates that the scores allow: all tie-breaks, one by one."""
+    """The mean over every order of the candidates that the scores allow: all tie-breaks, one by one. Nothing where the target is
+    none of them."""
+    if target not in candidates:
+        return 0.0
     others = [i for i in candidates if i != target]
     above = sum(scores[i] > scores[target] for i in others)
     ties = [i for i in others if scores[i] == scores[target]]
@@ -40,7 +43,7 @@ def test_expected_metrics_are_the_mean_over_all_orders_of_ties(data: st.DataObje
     candidates = sorted(data.draw(st.sets(st.integers(1, n))))
     ties = sum(scores[i] == scores[target] for i in candidates)
     if ties > 6:  # 7! orders at most
-        candidates = [i for i in candidates if scores[i] != scores[target]]
+        candidates = [i for i in candidates if scores[i] != scores[target] or i == target]
     mask = torch.zeros(1, n + 1, dtype=torch.bool)
     mask[0, candidates] = True
     mask[0, 0] = True  # padding never counts, even if marked

@@ -48,9 +48,9 @@ def test_evaluate_tells_the_ranks_of_the_test_with_intervals(tiny: Tiny) -> None
     hits = expected_metrics(rank_users(model, data, "test", ("pop100",))["pop100"])["HR@10"]
     row = table.set_index(["protocol", "metric"]).loc[("pop100", "HR@10")]
     assert row["value"] == pytest.approx(hits.mean()) and row["low"] < row["value"] < row["high"] and row["people"] == 80
-    assert table["protocol"].iloc[0] == run.protocol == "full"
-    valid = run.evaluate("valid", protocols=["full-seen", "full"])
-    assert valid["protocol"].iloc[0] == "full" and valid["value"].iloc[0] != table["value"].iloc[0]
+    assert table["protocol"].iloc[0] == run.protocol == "full-seen"
+    valid = run.evaluate("valid", protocols=["full", "full-seen"])
+    assert valid["protocol"].iloc[0] == "full-seen" and valid["value"].iloc[0] != table["value"].iloc[0]
     with pytest.raises(InputError, match="half"):
         run.evaluate(protocols=["half"])
 
@@ -230,16 +230,19 @@ def test_commands_name_the_protocol_that_fits_the_data_first_and_lists_follow_it
     monkeypatch.chdir(tmp_path)
     rows = [f"c{u},sku-{(u + n % 2 * 7) % 30},{n}" for u in range(90) for n in range(10)]
     Path("shop.csv").write_text("\n".join(["user,item,time", *rows]))
-    small = ["--recipe=toy", "--set=data.source=shop.csv", "--set=train.epochs=3", "--set=model.repeat_bias=true", "--out=run"]
-    assert main(["train", *small]) == 0
-    assert "protocol full-seen)" in capsys.readouterr().err
+    small = ["--recipe=toy", "--set=data.source=shop.csv", "--set=train.epochs=3", "--set=model.repeat_bias=true"]
+    assert main(["train", *small, "--out=other"]) == 0
+    assert "valid_protocol=full-seen" in capsys.readouterr().err
+    assert main(["train", *small, "--set=train.valid_protocol=full-seen", "--out=run"]) == 0
+    said = capsys.readouterr().err
+    assert "protocol full-seen)" in said and "valid_protocol" not in said
     assert main(["evaluate", "run", "--metrics=HR@10"]) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[1].startswith("full-seen") and "full-seen fits these data" in shown.err
     hits = {}
     for name, words in (("usual", []), ("unseen", ["--unseen"]), ("seen", ["--seen"])):
         assert main(["recommend", "run", "--all", "--before-test", "--out", f"{name}.csv", *words]) == 0
-        assert ("people mostly choose such" in capsys.readouterr().err) == (name == "usual")
+        assert ("people often choose such" in capsys.readouterr().err) == (name == "usual")
         lists = pd.read_csv(f"{name}.csv").groupby("user")["item"].agg(set)
         hits[name] = np.mean([f"sku-{(u + 9 % 2 * 7) % 30}" in lists[f"c{u}"] for u in range(90)])
     assert hits["usual"] == hits["seen"] > 0.9 and hits["unseen"] == 0

@@ -89,7 +89,7 @@ def run_command(
         data_name = dataset.label
     print_note(f"{run.name} on {data_name} (data {report.data_hash}), {split}, {len(report.users):,} people")
     if run.keeps_seen:
-        print_note("The protocol full-seen fits these data: people mostly choose again what they have seen.")
+        print_note("The protocol full-seen fits these data: people often choose again what they have seen.")
     if note := list_note(run.n_items()):
         print_note(f"Note: {note}.")
     random_ties_report = under_random_ties(run, report, find_device(device), loaded)

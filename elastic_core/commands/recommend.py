@@ -70,7 +70,7 @@ def run_command(
         ),
     ] = "",
     seen: Annotated[
-        bool, typer.Option("--seen", help="Also what is in the history; by default where people mostly choose such.")
+        bool, typer.Option("--seen", help="Also what is in the history; by default where people often choose such.")
     ] = False,
     unseen: Annotated[bool, typer.Option("--unseen", help="Nothing that is in the history.")] = False,
     as_csv: CsvOption = False,
@@ -113,7 +113,7 @@ def run_command(
 def keeps_seen(choice: bool | None, run: Run) -> bool:
     """Whether lists hold items of the history, too: as was said, else as fits the run's data, which is told."""
     if choice is None and run.keeps_seen:
-        print_note("Lists hold seen items, too, as people mostly choose such (--unseen leaves them out).")
+        print_note("Lists hold seen items, too, as people often choose such (--unseen leaves them out).")
     return run.keeps_seen if choice is None else choice
 
 

@@ -47,6 +47,8 @@ from elastic_core.commands.options import (
 from elastic_core.commands.run_lookup import find_run, print_note
 from elastic_core.core.batches import ALONE, SingleProcess
 from elastic_core.core.histories import Dataset
+from elastic_core.data.repeats import count_repeats, fitting_protocol
+from elastic_core.data.source_catalog import source_names
 from elastic_core.data.sources import load
 from elastic_core.errors import Elsewhere, InputError
 from elastic_core.machine import find_device, number_of_threads
@@ -128,6 +130,8 @@ def run_command(
             folder = out or CHECKPOINTS / default_name(source, recipe_name, config_file, begin_name, config.model.name)
             if begin is not None and not ranks.rank and begin.last_event("start").get("data_hash") != dataset.hash:
                 print_note(f"Note: {begin.name} learned from other data; where those hold this test's events, the test is none.")
+            if not ranks.rank:
+                warn_of_protocol(config, dataset)
             if ranks is ALONE and config.train.device == "cpu":
                 if threads != "auto":
                     torch.set_num_threads(number_of_threads(threads))
@@ -144,6 +148,17 @@ def run_command(
                 print(finished.path)
     except Elsewhere:
         raise typer.Exit(2) from None
+
+
+def warn_of_protocol(config: RunConfig, dataset: Dataset) -> None:
+    """On data of somebody's own: whether validation would leave out what people choose, or the other way round."""
+    asked, fitting = config.train.valid_protocol, fitting_protocol(dataset)
+    if asked != fitting and config.data.source not in source_names():
+        share = count_repeats(dataset, "valid").share
+        print_note(
+            f"Validation ranks by {asked}, and {share:.0%} of people choose again what they have seen: "
+            f"--set train.valid_protocol={fitting} fits these data."
+        )
 
 
 def _process_group() -> AbstractContextManager[SingleProcess]:

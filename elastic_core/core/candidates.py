@@ -1,12 +1,14 @@
 """Against which items a target is ranked, under four protocols:
 
-    full        every item, less those the person has seen before the target in the whole history (not only the last N)
+    full        every item, less those the person has seen before the target in the whole history (not only the last N); a
+                target that was seen before is left out with them, so it is missed, as by any list without seen items
     full-seen   every item
     pop100      100 draws with replacement, P(item) proportional to how often it is a *target*; only the person's own target
                 is excluded and duplicates collapse. As RecBole 1.2.1 does (`pop100` with `repeatable`,
                 sampler.RepeatableSampler): it counts after SequentialDataset.data_augmentation has left one row a target,
                 of training, validation and test alike, so everybody's first event, never a target, is not counted
-    uniform100  100 different items drawn evenly from those absent from the whole history, or all of them if fewer
+    uniform100  100 different items drawn evenly from those absent from the whole history, or all of them if fewer. Where targets
+                recur, a target is the only seen item among them, so here whoever tells seen from unseen is flattered
 
 Draws depend on the seed and the person alone, through a counter-based generator (SplitMix64, Steele et al. 2014): every model
 faces the same candidates, whatever the batch size, the subset of users or the device.
@@ -37,7 +39,7 @@ class CandidateList(NamedTuple):
 
 class Candidates:
     """`list_candidates(protocol, users)` names items; `candidate_mask(protocol, users)` is the same as bool [users, n_items +
-    1], of which column 0 (padding) is False and the target's value is free."""
+    1], with the target where it may be found. Column 0 (padding) is False."""
 
     def __init__(self, dataset: Dataset, split: Split, seed: int) -> None:
         if split not in ("valid", "test"):
@@ -64,6 +66,8 @@ class Candidates:
         rows, items, out = self.list_candidates(protocol, users)
         mask = np.full((len(users), self.columns), out)
         mask[rows, items] = not out
+        if not out:
+            mask[np.arange(len(users)), self.targets[users]] = True
         mask[:, 0] = False
         return torch.from_numpy(mask)
 

@@ -1,6 +1,6 @@
 """Rank every person's held-out item with any scorer, under one or more of four protocols, which say against which items:
 
-full        every item, less those the person has seen before the target in the whole history (not only the last N)
+full        every item, less those the person has seen before the target; a target that was seen before is missed
 full-seen   every item (RecBole's full ranking of sequential models)
 pop100, uniform100  100 others, drawn (candidates.py)
 
@@ -55,8 +55,8 @@ class Ranks:
 def rank_targets(scores: Tensor, targets: Tensor, candidates: Tensor) -> Ranks:
     """Where the target stands among the candidates.
 
-    scores [B, n + 1] (column 0 is padding and never counts), targets int64 [B], candidates bool [B, n + 1]. The target
-    need not be marked: it always takes part, and never against itself. A score of -inf is a legal last place.
+    scores [B, n + 1] (column 0 is padding and never counts), targets int64 [B], candidates bool [B, n + 1]. A target that is
+    no candidate is missed (`missed_rank`). A score of -inf is a legal last place.
     Raises InputError where a score other than padding's is NaN or +inf.
     """
     scores, candidates = scores[:, 1:], candidates[:, 1:]
@@ -66,8 +66,15 @@ def rank_targets(scores: Tensor, targets: Tensor, candidates: Tensor) -> Ranks:
     column = (targets - 1).unsqueeze(1)
     own = scores.gather(1, column)  # [B, 1]
     above = ((scores > own) & candidates).sum(1, dtype=torch.int32)
-    tied = ((scores == own) & candidates).sum(1, dtype=torch.int32) - candidates.gather(1, column).squeeze(1).int()
+    tied = ((scores == own) & candidates).sum(1, dtype=torch.int32) - 1
+    is_missed = ~candidates.gather(1, column).squeeze(1)
+    above, tied = above.masked_fill(is_missed, missed_rank(scores.shape[1])), tied.masked_fill(is_missed, 0)
     return Ranks(above.cpu().numpy(), tied.cpu().numpy())
+
+
+def missed_rank(n_items: int) -> int:
+    """How many items count as above a target that no list can hold: all, and in a small catalogue more than any cutoff."""
+    return max(n_items, CUTOFFS[-1])
 
 
 def expected_metrics(ranks: Ranks) -> dict[str, np.ndarray]:

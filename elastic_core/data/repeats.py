@@ -6,8 +6,7 @@ import numpy as np
 
 from elastic_core.core.histories import Dataset, Split
 
-OFTEN = 0.1  # of the people: from there on a list without seen items would be wrong by design
-MOSTLY = 0.5  # from there on numbers and lists are first of all those with seen items
+OFTEN = 0.1  # of the people: from there on a list without seen items would be wrong by design, and numbers are those with them
 ONLY_UNSEEN, WITH_SEEN = "full", "full-seen"  # the protocols of all unseen items, and of all items
 
 
@@ -37,5 +36,5 @@ def count_repeats(dataset: Dataset, split: Split = "test") -> Repeats:
 
 
 def fitting_protocol(dataset: Dataset) -> str:
-    """The protocol that fits these data: all items where baskets are held out, or validation's targets are mostly seen ones."""
-    return WITH_SEEN if dataset.in_baskets or count_repeats(dataset, "valid").share > MOSTLY else ONLY_UNSEEN
+    """The protocol that fits these data: all items where baskets are held out, or validation's targets are often seen ones."""
+    return WITH_SEEN if dataset.in_baskets or count_repeats(dataset, "valid").stay else ONLY_UNSEEN

@@ -16,6 +16,7 @@ import pandas as pd
 
 from elastic_core import files
 from elastic_core.data import Dataset, load
+from elastic_core.data.repeats import fitting_protocol
 from elastic_core.data.source_catalog import card_label
 from elastic_core.errors import InputError
 from elastic_core.jobs.queue import Job, JobContext, Queue
@@ -105,7 +106,7 @@ class Trainings(Queue[Training]):
             train(job.config, dataset, job.run.path, on_event=write_event, stop=context.is_stopping)
         if baselines.read_comparison(job.run) is None:  # what only counts, on the same people
             try:
-                protocol = baselines.usual_protocol(dataset)
+                protocol = fitting_protocol(dataset)
                 report_progress = lambda name: context.write_progress({"event": "beside", "system": name})  # noqa: E731
                 baselines.write_comparison(job.run, baselines.compare_with_baselines(job.run, dataset, protocol, report_progress))
             except Exception:  # the training is done and tested: nothing here may make it a failed one, and the card says it

@@ -17,7 +17,7 @@ from elastic_core import files, models
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.evaluate import Ranks, expected_metrics
 from elastic_core.data import Dataset
-from elastic_core.data.repeats import ONLY_UNSEEN, WITH_SEEN, count_repeats
+from elastic_core.data.repeats import ONLY_UNSEEN, WITH_SEEN
 from elastic_core.errors import InputError
 from elastic_core.results.compare import METRIC, compare_reports, needs_training
 from elastic_core.runs import Run
@@ -53,11 +53,6 @@ class BaselineComparison:
     def best(self) -> BaselineRow | None:
         """The strongest of them."""
         return max((row for row in self.rows if not row.fault), key=lambda row: row.mean, default=None)
-
-
-def usual_protocol(dataset: Dataset) -> str:
-    """How these data are judged: seen items stay among the candidates where users often choose them again."""
-    return WITH_SEEN if count_repeats(dataset).stay else ONLY_UNSEEN
 
 
 def compare_with_baselines(
@@ -120,7 +115,9 @@ def random_ndcg(dataset: Dataset, protocol: str = ONLY_UNSEEN) -> float:
     owners = np.repeat(np.arange(histories.n_users), histories.lengths)
     readable = np.arange(len(owners)) < dataset.split_ends("test")[owners]
     seen = np.unique(owners[readable] * columns + histories.items[readable])  # each seen item of each user once
+    target_seen = np.zeros(histories.n_users, dtype=bool)
     if protocol != WITH_SEEN:
         target_seen = np.isin(np.arange(histories.n_users) * columns + dataset.target_items("test"), seen)
-        n_others = dataset.catalog.n_items - np.bincount(seen // columns, minlength=histories.n_users) - ~target_seen
-    return float(expected_metrics(Ranks(np.zeros_like(n_others), n_others))[METRIC].mean())
+        n_others -= np.bincount(seen // columns, minlength=histories.n_users)
+    values = expected_metrics(Ranks(np.zeros_like(n_others), np.where(target_seen, 0, n_others)))[METRIC]
+    return float(np.where(target_seen, 0.0, values).mean())

@@ -11,12 +11,10 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from elastic_core.results.baselines import WITH_SEEN
 from elastic_core.results.compare import METRIC, needs_training, noise_of_comparison, p_text, side_of_zero
 from elastic_core.results.reproduce import REPEATS, System, planned_runs
 from elastic_core.results.statistics import LEVEL, detectable_from_interval
 from elastic_core.results.systems import (
-    MADE_UP,
     DataSet,
     fair_sasrec,
     join_names,
@@ -56,7 +54,6 @@ class Finding(NamedTuple):
     high: float = math.nan
     n: int = 0
     protocol: str = ""  # how it was ranked; empty where the number is no NDCG@10
-    other: str = ""  # where people choose again what they know: another answer under `WITH_SEEN`
     unit: str = ""  # what the number counts, where it is no NDCG@10
 
     @property
@@ -74,7 +71,7 @@ class Finding(NamedTuple):
         interval = "" if math.isnan(self.low) else f"(95%: {self.low:+.4f} to {self.high:+.4f})"
         unit = self.unit or (f"{METRIC} under {self.protocol}" if self.protocol else "")
         number = " ".join(filter(None, (f"{place}: {self.difference:+.4f}", unit, interval)))
-        return ", ".join(filter(None, (true_minus(number), self.why, self.other)))
+        return ", ".join(filter(None, (true_minus(number), self.why)))
 
 
 class Verdict(NamedTuple):
@@ -160,8 +157,7 @@ def answer_question(question: Question, data_sets: Sequence[DataSet], difference
             missing_systems.append((data_set, b))
             continue
         seeds_together = int(table.loc[table["family"] == row["family"], "seeds_counted"].sum())
-        other = _other_answer_with_seen(data_set, a, b, row["winner"], differences)
-        findings.append(_make_finding(data_set, a, b, row, seeds_together, other))
+        findings.append(_make_finding(data_set, a, b, row, seeds_together))
     titles = join_names([data_set.title for data_set, _ in missing_systems])
     absent = f"No finished run on {titles}." if missing_systems else "" if findings else "No run here."
     command = _command_for(missing_systems)
@@ -189,15 +185,6 @@ def _row_of(table: pd.DataFrame, system: System) -> pd.Series | None:
     return rows_of.iloc[0] if len(rows_of) else None
 
 
-def _other_answer_with_seen(data_set: DataSet, a: System, b: System, winner: str, differences: Differences) -> str:
-    """In worlds whose people choose again what they know: what ranking the known items, too, says, where it says otherwise."""
-    row = _row_of(differences(data_set, a, WITH_SEEN), b) if data_set.kind == MADE_UP else None
-    if row is None or row["winner"] == winner:
-        return ""
-    words = {"A": "better", "B": "worse", "": "not known"}[row["winner"]]
-    return true_minus(f"{WITH_SEEN} {row['difference']:+.4f}, {words}")
-
-
 def _command_for(missing_systems: Sequence[tuple[DataSet, System]]) -> str:
     """What would run the first of these systems that is planned on its data."""
     missing_pairs = {(data_set.key, system) for data_set, system in missing_systems}
@@ -205,7 +192,7 @@ def _command_for(missing_systems: Sequence[tuple[DataSet, System]]) -> str:
     return f'elastic reproduce --only "{name}*"' if name else ""
 
 
-def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, seeds_together: int, other: str) -> Finding:
+def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, seeds_together: int) -> Finding:
     """`seeds_together`: how many comparisons the p of this one was adjusted for, itself among them."""
     low, high, difference = map(float, row[["low", "high", "difference"]])
     sides, main = (data_set.systems[a], data_set.systems[b]), main_protocol(data_set.systems)
@@ -219,11 +206,10 @@ def _make_finding(data_set: DataSet, a: System, b: System, row: pd.Series, seeds
     trainings = " and ".join(str(len(side)) if needs_training(side[0]) else "none" for side in sides)
     basis_text = f"{int(row['n']):,} people, trainings: {trainings}; protocol {main}"
     numbers = f"{difference:+.4f} (95% {low:+.4f} to {high:+.4f}; {basis_text})"
-    words += f". Ranked with known items, too: {other}" if other else ""
     return Finding(
         answer, true_minus(f"{where}, against {against}: {numbers}: {words}."), why, data_set.key, where,
         against, system_title(a, sides[0]), tuple(run.name for side in sides for run in side), difference, low, high,
-        int(row["n"]), main, other,
+        int(row["n"]), main,
     )  # fmt: skip
 
 

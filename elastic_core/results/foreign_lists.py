@@ -2,7 +2,7 @@
 
 Of a list only its first places are known. A target among them has its place; a target that is not among them stands last. So
 NDCG, HR and MRR are exact up to the length of the shortest list, and no further. Items that are no candidates under a protocol
-(under `full`: what the person has seen before the test) are taken out of the lists first.
+(under `full`: what the person has seen before the test, the target too) are taken out of the lists first.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from elastic_core.core.candidates import SEED, Candidates
-from elastic_core.core.evaluate import CUTOFFS, Ranks
+from elastic_core.core.evaluate import CUTOFFS, Ranks, missed_rank
 from elastic_core.core.histories import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recommendations import id_text
@@ -56,14 +56,14 @@ def read_lists(table: pd.DataFrame, dataset: Dataset) -> ForeignLists:
 
 
 def rank_lists(lists: ForeignLists, dataset: Dataset) -> Report:
-    """A report of the test split under `PROTOCOLS`; a target outside its list stands last."""
+    """A report of the test split under `PROTOCOLS`; a target outside its list is missed."""
     candidates, all_users = Candidates(dataset, "test", SEED), np.arange(dataset.histories.n_users)
     ranks = {}
     for protocol in PROTOCOLS:
         users, items = _candidates_of(lists, candidates, protocol)
         place = np.arange(len(users)) - np.searchsorted(users, users)  # in the user's own list, from 0
         hit = items == candidates.targets[users]
-        above = np.full(len(all_users), dataset.catalog.n_items - 1, dtype=np.int32)
+        above = np.full(len(all_users), missed_rank(dataset.catalog.n_items), dtype=np.int32)
         above[users[hit]] = place[hit]
         ranks[protocol] = Ranks(above, np.zeros_like(above))
     return Report(ranks, all_users, "test", dataset.hash, SEED, 0.0)
@@ -77,8 +77,8 @@ def known_cutoffs(lists: ForeignLists, dataset: Dataset, protocol: str) -> list[
 
 
 def _candidates_of(lists: ForeignLists, candidates: Candidates, protocol: str) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of the lists whose items are candidates, or targets, under a protocol."""
+    """The rows of the lists whose items are candidates under a protocol."""
     candidate_lists = candidates.list_candidates(protocol, np.arange(len(candidates.targets)))
     left_out = candidate_lists.rows * candidates.columns + candidate_lists.items
-    keep = ~np.isin(lists.users * candidates.columns + lists.items, left_out) | (lists.items == candidates.targets[lists.users])
+    keep = ~np.isin(lists.users * candidates.columns + lists.items, left_out)
     return lists.users[keep], lists.items[keep]

@@ -13,7 +13,6 @@ from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.results import store
-from elastic_core.results.baselines import WITH_SEEN
 from elastic_core.results.compare import (
     METRIC,
     NO_RANKS,
@@ -204,7 +203,7 @@ def _data_table(systems: Systems) -> Iterable[str]:
     yield f"### {name}\n\n{size}"
     protocol = main_protocol(systems)
     heads = ["NDCG@10 ± 95% over people", "seeds", *PROTOCOLS, f"{protocol} HR@10"]
-    heads += list(BASKET_COLUMNS) if protocol == WITH_SEEN else []
+    heads += list(BASKET_COLUMNS) if _in_baskets(systems) else []
     heads += [f"{model_label(model)} minus it, {protocol}: 95%, adjusted p" for model in OURS]
     recipes = list(dict.fromkeys(system.recipe for system in [*our_systems(systems), *systems]))
     lines = [line for recipe in recipes for line in _recipe_rows(systems, recipe, recipe == recipes[0])]
@@ -226,8 +225,12 @@ def _recipe_rows(systems: Systems, recipe: tuple[str, ...], first: bool) -> Iter
     for system, title in titles.items():
         runs = systems[system]
         minus = [claims.get(model, {}).get(system) for model in OURS]
-        cells = [*_score_cells(runs, metric_columns), *(_basket_cells(runs) if main == WITH_SEEN else ())]
+        cells = [*_score_cells(runs, metric_columns), *(_basket_cells(runs) if _in_baskets(systems) else ())]
         yield [title, _n_seeds(runs), *cells, *(_summary_claim(claim) if claim else "" for claim in minus)]
+
+
+def _in_baskets(systems: Systems) -> bool:
+    return any(run.last_event("test").get("basket") for runs in systems.values() for run in runs)
 
 
 def _basket_cells(runs: list[Run]) -> list[str]:

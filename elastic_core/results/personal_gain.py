@@ -16,7 +16,7 @@ from elastic_core.files import write_text
 from elastic_core.machine import code_commit
 from elastic_core.results.compare import CompareRuns, compare_if_ranked, make_claims
 from elastic_core.results.reproduce import RETRIEVED, System, planned_runs
-from elastic_core.results.systems import OURS, DataSet, model_label
+from elastic_core.results.systems import OURS, DataSet, main_protocol, model_label
 from elastic_core.text import true_minus
 
 FILE = "interests.csv"
@@ -54,11 +54,11 @@ def personal_gains(
     measured: Sequence[DataSet], interests: pd.DataFrame, compare: CompareRuns = compare_if_ranked
 ) -> pd.DataFrame:
     """A row a pair: title of the data, whether they are `made up`, model, k, interests, interests an expert, NDCG@10 by the
-    protocol that validated, personal minus shared with its interval, winner (`A`: personal), trainings of each, users."""
+    protocol of claims, personal minus shared with its interval, winner (`A`: personal), trainings of each, users."""
     known = dict(zip(interests["hash"], interests["interests"], strict=True))
     pairs = [(data_set, *pair) for data_set in measured for pair in _pairs(data_set)]
     comparisons = [
-        compare(data_set.systems[own], data_set.systems[shared], data_set.systems[own][0].config.train.valid_protocol)
+        compare(data_set.systems[own], data_set.systems[shared], main_protocol(data_set.systems))
         for data_set, own, shared in pairs
     ]
     rows = []

@@ -249,10 +249,8 @@ def usual_partner(ours: System, systems: Systems) -> System | None:
 
 
 def main_protocol(systems: Systems) -> str:
-    """The protocol of what is claimed. Where a whole basket is held out, seen items stay among the candidates: households have
-    seen most of what they buy next, and among the few others it stands far in front, whoever ranks."""
-    in_baskets = any(run.last_event("test").get("basket") for runs in systems.values() for run in runs)
-    return WITH_SEEN if in_baskets else ONLY_UNSEEN
+    """The protocol of what is claimed: seen items stay among the candidates where users often choose them again."""
+    return WITH_SEEN if any(run.keeps_seen for runs in systems.values() for run in runs) else ONLY_UNSEEN
 
 
 # --- runs by data and system ------------------------------------------------------------------------------------------

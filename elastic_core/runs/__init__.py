@@ -36,7 +36,7 @@ from elastic_core import files, models
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.contract import Recommender
 from elastic_core.core.histories import Catalog, Dataset, facts_as_html
-from elastic_core.data.repeats import MOSTLY, ONLY_UNSEEN, WITH_SEEN
+from elastic_core.data.repeats import OFTEN, ONLY_UNSEEN, WITH_SEEN
 from elastic_core.data.source_catalog import is_available
 from elastic_core.data.sources import load
 from elastic_core.errors import InputError, unless_memory
@@ -200,10 +200,10 @@ class Run:
 
     @property
     def protocol(self) -> str:
-        """The protocol that fits its data: all items where validation's targets were mostly seen ones, or baskets are held out;
+        """The protocol that fits its data: all items where validation's targets were often seen ones, or baskets are held out;
         else all unseen items. Runs of old did not count repeats."""
         repeats = self.last_event("start").get("repeats", 0.0)
-        return WITH_SEEN if repeats > MOSTLY or self.last_event("test").get("basket") else ONLY_UNSEEN
+        return WITH_SEEN if repeats >= OFTEN or self.last_event("test").get("basket") else ONLY_UNSEEN
 
     @property
     def keeps_seen(self) -> bool:
@@ -228,7 +228,7 @@ class Run:
 
         users: an id or ids in the data (default: everybody). histories: in their place lists of item ids, oldest first, or a
         mapping from names to such lists; they need nothing but the run's folder. exclude, only: ids of items. seen: whether lists
-        may hold items of the history; by default where people mostly choose such. before_test: users before their test event.
+        may hold items of the history; by default where people often choose such. before_test: users before their test event.
         Raises InputError for a user who is not in the data, and where no item is left.
 
         >>> run.recommend(users=["1", "2"], k=2)["rank"].tolist()
@@ -253,7 +253,7 @@ class Run:
         data cannot be had.
 
         >>> run.evaluate(metrics=["HR@10"])[["protocol", "metric"]].iloc[0].tolist()
-        ['full', 'HR@10']
+        ['full-seen', 'HR@10']
         """
         from elastic_core.runs.evaluation import evaluation_table, list_rows
 

@@ -62,7 +62,7 @@ class ListRequest(Strict):
     k: int = Field(10, ge=1, le=MAX_K, description="how many items")
     exclude: Ids = Field([], description="items never to suggest")
     only: Ids | None = Field(None, description="suggest these items alone")
-    seen: bool | None = Field(None, description="also items of the history; by default where people mostly choose such")
+    seen: bool | None = Field(None, description="also items of the history; by default where people often choose such")
 
 
 class EventsRequest(Strict):

@@ -91,7 +91,7 @@ class Study:
 
     @cached_property
     def protocol(self) -> str:
-        """Of all numbers: where people mostly choose again what they have seen, that stays among the candidates."""
+        """Of all numbers: where people often choose again what they have seen, that stays among the candidates."""
         return fitting_protocol(self.data)
 
     @property

@@ -11,13 +11,12 @@ import pandas as pd
 from elastic_core import files
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset
-from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.results import baselines, claims, table
 from elastic_core.results.claims import Question, Verdict
 from elastic_core.results.compare import Comparison, compare_runs
 from elastic_core.results.reproduce import System
-from elastic_core.results.systems import BASELINES, DataSet, data_sets, main_protocol
+from elastic_core.results.systems import DataSet, data_sets
 from elastic_core.runs import Run
 from pages.components import cache
 from pages.components.cache import cached_data, cached_resource, path_key, run_key
@@ -87,19 +86,6 @@ def _compare_run_lists(a: list[Run], b: list[Run], protocol: str) -> Comparison 
 def compare_by_protocol(a: Sequence[Run], b: Sequence[Run]) -> list[Comparison]:
     """The same under every protocol that both were ranked under."""
     return [each for protocol in PROTOCOLS if (each := compare_systems(a, b, protocol)) is not None]
-
-
-def usual_protocol(data_set: DataSet) -> str:
-    """The protocol to open these data with. That of the claims, where baskets are held out or baselines were run. Else as
-    trainings are judged: do people choose again what they have seen? Planted worlds know it; of other data the baselines beside a
-    training say it."""
-    runs = [run for runs in data_set.systems.values() for run in runs]
-    main = main_protocol(data_set.systems)
-    if main == baselines.WITH_SEEN or any(system.model in BASELINES for system in data_set.systems) or not runs:
-        return main
-    if runs[0].config.data.source == PLANTED:
-        return baselines.usual_protocol(cache.load_dataset(runs[0].config.data))
-    return next((card.protocol for run in runs if (card := baselines.read_comparison(run))), baselines.ONLY_UNSEEN)
 
 
 @cached_data(16)

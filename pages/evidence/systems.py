@@ -8,7 +8,16 @@ from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.results.baselines import WITH_SEEN
 from elastic_core.results.compare import Comparison, claim_sentence, needs_training, p_text
 from elastic_core.results.reproduce import System
-from elastic_core.results.systems import BUDGET, UNEVEN, UNEVEN_NOTE, DataSet, is_variant, short_label, usual_partner
+from elastic_core.results.systems import (
+    BUDGET,
+    UNEVEN,
+    UNEVEN_NOTE,
+    DataSet,
+    is_variant,
+    main_protocol,
+    short_label,
+    usual_partner,
+)
 from elastic_core.results.table import (
     PAPER_COLUMN,
     main_rows,
@@ -76,7 +85,7 @@ def show_systems() -> None:
         shows_all = len(main) == len(table) or bind_widget(
             st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns"
         )
-    if protocol != WITH_SEEN and results.usual_protocol(data_set) == WITH_SEEN:
+    if protocol != WITH_SEEN and main_protocol(data_set.systems) == WITH_SEEN:
         st.caption(TEXT("REPEATS WIN", protocol=protocol))
     chance = (
         results.random_ndcg(context.dataset, protocol) if context is not None and context.dataset.hash == data_set.hash else None
@@ -109,7 +118,7 @@ def choose_data(measured: list[DataSet], context: page_context.Context | None) -
 
 
 def choose_protocol(data_set: DataSet) -> str:
-    usual = results.usual_protocol(data_set)
+    usual = main_protocol(data_set.systems)
     if st.session_state.get(FITTED) not in (None, data_set.key) and not page_context.is_locked(PROTOCOL):
         st.session_state[PROTOCOL] = usual  # other data, judged in their own way
     st.session_state[FITTED], st.session_state[USUAL] = data_set.key, usual  # the tour asks whether another one was chosen

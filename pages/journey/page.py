@@ -101,7 +101,7 @@ page_elements.show_footer(
     "elastic recommend",
     context.run.name,
     *views.command_words(context, edit_list, edited_user, n_events is None),
-    *(["--seen"] if keep_seen else []),
+    "--seen" if keep_seen else "--unseen",
     events=moment,
     edits=format_edits(edit_list),
 )

@@ -278,7 +278,7 @@ page_elements.remember_table(
 page_elements.remember_table("suggestions", change.table)
 page_elements.show_footer(
     "elastic recommend", context.run.name, f"--user={context.dataset.histories.user_ids[context.user]}",
-    *(["--seen"] if keep_seen else []),
+    "--seen" if keep_seen else "--unseen",
     *([f"--edits={format_edits(edit_list)}"] if edit_list else []),
 )  # fmt: skip
 show_agreement()

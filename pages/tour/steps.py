@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from elastic_core.errors import InputError
 from elastic_core.results.reproduce import System
-from elastic_core.results.systems import DataSet, labels_apart, usual_partner
+from elastic_core.results.systems import DataSet, labels_apart, main_protocol, usual_partner
 from elastic_core.results.table import ranked_under
 from elastic_core.runs import Run
 from elastic_core.services.journey.trace import opening_events
@@ -80,7 +80,7 @@ def _pair_to_compare(run: Run) -> tuple[DataSet, System, System] | None:
     for data_set in results.measured_data(page_context.RUNS)[0]:
         if (ours := data_set.system_of(run.path)) is None:
             continue
-        other = usual_partner(ours, ranked_under(data_set.systems, results.usual_protocol(data_set)))
+        other = usual_partner(ours, ranked_under(data_set.systems, main_protocol(data_set.systems)))
         return None if other is None else (data_set, ours, other)
     return None
 
@@ -88,7 +88,7 @@ def _pair_to_compare(run: Run) -> tuple[DataSet, System, System] | None:
 def _usual_protocol() -> str | None:
     """The protocol that fits the data of the run on the left."""
     pair = _pair_to_compare(page_context.require_context().run)
-    return results.usual_protocol(pair[0]) if pair else None
+    return main_protocol(pair[0].systems) if pair else None
 
 
 def _compare_with_partner(context: TourContext) -> Answer:
@@ -96,7 +96,7 @@ def _compare_with_partner(context: TourContext) -> Answer:
     if pair := _pair_to_compare(context.run):
         data_set, ours, other = pair
         runs = data_set.systems[ours], data_set.systems[other]
-        if comparison := results.compare_systems(*runs, results.usual_protocol(data_set)):
+        if comparison := results.compare_systems(*runs, main_protocol(data_set.systems)):
             return tour_answers.answer_better(context, comparison, runs[1][0])
     return Answer(None, "There is no other system on this data here, so nothing was compared.")
 

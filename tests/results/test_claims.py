@@ -114,21 +114,6 @@ def test_better_than_sasrec_follows_from_the_fairer_of_two_controls(tmp_path: Pa
     assert answer_of(answer_question(BY_KEY["sasrec"], world(tmp_path / "fair", fair), difference_table)) == "not known"
 
 
-def test_made_up_worlds_say_where_known_items_change_the_answer(tmp_path: Path) -> None:
-    """Their people choose again what they know; the claim ranks new items alone."""
-    groups = world(tmp_path, {"elastic": 0.2, "sasrec": 0.05})
-    row = {"label": "sasrec", "family": "other systems", "low": 0.1, "high": 0.2, "n": 70, "seeds_counted": True}
-
-    def asked(data_set: DataSet, system: System, protocol: str) -> pd.DataFrame:
-        new = {"difference": 0.15, "winner": "A", "adjusted": 0.01}
-        return pd.DataFrame([row | (new if protocol == "full" else {"difference": -0.05, "winner": "B", "adjusted": 0.01})])
-
-    (one,) = answer_question(BY_KEY["sasrec"], groups, asked).findings
-    assert one.answer == "yes"
-    assert one.brief.endswith("+0.1500 NDCG@10 under full (95%: +0.1000 to +0.2000), full-seen −0.0500, worse")
-    assert one.sentence.endswith("Ranked with known items, too: full-seen −0.0500, worse.")
-
-
 def test_an_interval_without_zero_that_is_no_claim_says_why() -> None:
     """Asked alone it would be one; the p is adjusted for all that was asked of these data together."""
     group = films({System("elastic"): "elastic", System("sasrec"): "sasrec"})

@@ -45,7 +45,7 @@ def test_own_lists_have_the_metrics_of_the_run(tiny: Tiny, tmp_path: Path, capsy
 
 
 def test_a_list_by_hand(tiny: Tiny) -> None:
-    """Seen items leave a list under `full`, the target stays though it was seen, and what is not listed is a miss."""
+    """Seen items leave a list under `full`, the target too, and what is not listed is a miss."""
     _, data, _ = tiny
     target, seen = data.target_items("test"), [data.histories.user_items(user)[:-1] for user in range(data.histories.n_users)]
     new = [next(i for i in range(1, 61) if i not in set(seen[user]) | {target[user]}) for user in range(3)]
@@ -58,7 +58,7 @@ def test_a_list_by_hand(tiny: Tiny) -> None:
     lists = read_lists(pd.DataFrame(rows, columns=["user", "item", "rank"]), data)
     report = rank_lists(lists, data)
     assert seen[0][-1] != target[0]
-    assert report.ranks["full"].above[:3].tolist() == [1, 1, 59] and report.ranks["full-seen"].above[:3].tolist() == [2, 1, 59]
+    assert report.ranks["full"].above[:3].tolist() == [1, 60, 60] and report.ranks["full-seen"].above[:3].tolist() == [2, 1, 60]
     assert len(lists.notes) == 4 and "77 people have no list" in lists.notes[3] and known_cutoffs(lists, data, "full") == []
 
 

@@ -3,7 +3,7 @@
 Always in a copy of what was retrieved (`edit`), never in the model. The other experts keep their gates; a replacement takes
 over the gate of the expert it replaces. In runs that retrieve before every layer, only the first retrieval is changed.
 The true next item is ranked against all items, or against those the user has not seen, as these data are judged
-(`usual_protocol`). d = after - before.
+(`fitting_protocol`). d = after - before.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -18,10 +18,10 @@ from elastic_core.core.candidates import Candidates
 from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.core.evaluate import Ranks, expected_metrics, rank_targets
 from elastic_core.data import Dataset
+from elastic_core.data.repeats import fitting_protocol
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import RoutedUsers
 from elastic_core.models import Recommender, as_retrieving_model
-from elastic_core.results.baselines import usual_protocol
 from elastic_core.results.compare import side_of_zero
 from elastic_core.results.statistics import interval_over_users, sign_flip_test
 from elastic_core.services.person.recommend import read_batches
@@ -89,7 +89,7 @@ Make = Callable[[np.ndarray], Edit]  # from some of the users to the edit of the
 def rank_edited(context: EvaluationContext, users: np.ndarray, make: Make | None = None) -> pd.DataFrame:
     """Judge every user (index) with an edit or without: `rank` of the true next item (from 1, ties at their middle), its
     `ndcg`, and the likeliest items among the candidates (columns 0 to 9)."""
-    candidates, protocol, ranked, tops = Candidates(context.dataset, "test", 0), usual_protocol(context.dataset), [], []
+    candidates, protocol, ranked, tops = Candidates(context.dataset, "test", 0), fitting_protocol(context.dataset), [], []
     for rows, batch in read_batches(context.model, context.dataset, users):
         batch_users = users[rows]
         states = context.model.last_state(batch, edit=make(batch_users)) if make else context.model.last_state(batch)  # type: ignore[call-arg]
