@@ -152,11 +152,11 @@ def run_command(
 
 def warn_of_protocol(config: RunConfig, dataset: Dataset) -> None:
     """On data of somebody's own: whether validation would leave out what people choose, or the other way round."""
-    asked, fitting = config.train.valid_protocol, fitting_protocol(dataset)
-    if asked != fitting and config.data.source not in source_names():
+    chosen, fitting = config.train.valid_protocol, fitting_protocol(dataset)
+    if chosen != fitting and config.data.source not in source_names():
         share = count_repeats(dataset, "valid").share
         print_note(
-            f"Validation ranks by {asked}, and {share:.0%} of people choose again what they have seen: "
+            f"Validation ranks by {chosen}, and {share:.0%} of people choose again what they have seen: "
             f"--set train.valid_protocol={fitting} fits these data."
         )
 
