@@ -1,7 +1,9 @@
-// Draws dispatcher.py: events, experts, the same events again, and beside them every event with every event.
-const SVG = 'http://www.w3.org/2000/svg', TOP = 34
-const sum = shares => shares.reduce((all, share) => all + share, 0)
-const part = share => share >= 0.995 ? '100%' : share < 0.01 ? '<1%' : `${Math.round(100 * share)}%`
+// Draws the dispatcher of reasons.py: events, experts, the same events again, and beside them every event with every event. Play
+// draws one event's lines after another and counts them; what is pressed stays lit, and its sentence stands above the pictures.
+const SVG = 'http://www.w3.org/2000/svg', TOP = 24
+const FRAME = 100, PAUSE = 2600  // milliseconds: until the next event's lines are drawn, and at the end of a step
+let arrived = 0  // of how many times that a visit was led here
+const STEPS = ['aggregate', 'dispatch', 'compare']
 
 function add(to, tag, set, text) {
   const made = document.createElementNS(SVG, tag)
@@ -11,29 +13,60 @@ function add(to, tag, set, text) {
   return made
 }
 
-export default function({ data, parentElement }) {
-  const { events, experts, held, older, back, says, colours } = data, n = events.length, k = experts.length
+// Sets a sentence in which **these words** are bold.
+function tell(to, sentence) {
+  to.replaceChildren(...sentence.split('**').map((words, at) => {
+    if (at % 2 === 0) return words
+    const bold = document.createElement('b')
+    bold.textContent = words
+    return bold
+  }))
+}
+
+export default function drawDispatcher({ data, setStateValue, parentElement }) {
+  const { events, experts, held, back, fills, returns, slots, says } = data, n = events.length, k = experts.length
   let root = parentElement.querySelector('div.dispatcher')
   if (!root) {
     root = document.createElement('div')
     root.className = 'dispatcher'
     parentElement.appendChild(root)
   }
+  const narrow = root.clientWidth < 560, drawn = JSON.stringify([data, narrow]), of = JSON.stringify([events, experts])
+  if (root.drawn === drawn) return  // the page ran again, which interrupts no play
+  clearInterval(root.timer)
+  if (root.of !== of) Object.assign(root, { step: null, chosen: null })
+  Object.assign(root, { of, drawn, timer: 0 })
   root.replaceChildren()
-  const HIGH = Math.max(18, Math.min(22, 520 / n))  // a row, so that a longer history still fits the window
-  const wide = 640, high = TOP + Math.max(n * HIGH, k * HIGH) + 6, column = [150, 320, 490], letters = 17
-  const told = document.createElement('div')  // above the pictures, which are taller than a window
-  told.className = 'told'
+  const make = (tag, name, to, text) => {
+    const made = document.createElement(tag)
+    if (name) made.className = name
+    if (text !== undefined) made.textContent = text
+    to.append(made)
+    return made
+  }
+  const drive = make('div', 'drive', root)
+  const steps = says.steps.map((words, at) => {
+    const button = make('button', '', drive, words)
+    button.type = 'button'
+    button.onclick = () => { stop(); explored(); showStep(at, n) }
+    return button
+  })
+  const play = make('button', 'primary', drive, `▶ ${says.play}`)
+  play.type = 'button'
+  const told = make('div', 'told', root)  // above the pictures, which are taller than a window
   told.setAttribute('aria-live', 'polite')
-  told.textContent = says.rest
-  root.append(told)
-  const svg = add(root, 'svg', { viewBox: `0 0 ${wide} ${high}`, role: 'group', 'aria-label': says.alt })
-  const other = add(root, 'svg', { viewBox: `0 0 220 ${high}`, role: 'img', 'aria-label': says.pairs, class: 'pairs' })
-  const at = i => TOP + (i + 0.5) * HIGH, middle = e => TOP + (e + 0.5) * (high - TOP - 6) / k
-  const short = text => text.length > letters ? `${text.slice(0, letters - 1)}…` : text
-  says.heads.forEach((head, i) => add(svg, 'text', { x: [0, column[1], wide][i], y: 14, class: 'head',
-    'text-anchor': ['start', 'middle', 'end'][i] }, head))
-  add(other, 'text', { x: 0, y: 14, class: 'head' }, says.pairs)
+  const pictures = make('div', 'pictures', root)
+  pictures.classList.toggle('narrow', narrow)
+  const wide = narrow ? 400 : 640, column = narrow ? [106, 200, 294] : [150, 320, 490], half = narrow ? 46 : 66
+  const letters = narrow ? [14, 12] : [19, 19], high = narrow ? 22 : Math.max(16, Math.min(22, 470 / n))  // a row
+  const tall = TOP + Math.max(n, k) * high + 6
+  const svg = add(pictures, 'svg', { viewBox: `0 0 ${wide} ${tall}`, role: 'group', 'aria-label': says.alt })
+  const other = add(pictures, 'svg', { viewBox: `0 0 220 ${tall}`, role: 'img', 'aria-label': says.pairs.replace('{}', n * n), class: 'pairs' })
+  const at = i => TOP + (i + 0.5) * high, middle = e => TOP + (e + 0.5) * (tall - TOP - 6) / k
+  const short = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text
+  const heads = [[0, 'start'], [column[1], 'middle'], [wide, 'end']].map(([x, anchor], i) =>
+    add(svg, 'text', { x, y: 12, class: 'head', 'text-anchor': anchor }, says.heads[i]))
+  const otherHead = add(other, 'text', { x: 0, y: 12, class: 'head' })
   const most = [Math.max(...held.flat(), 1e-9), Math.max(...back.flat(), 1e-9)]
   const lines = add(svg, 'g', { class: 'lines' })
   const link = (x1, y1, x2, y2, share, kind, event, expert) => add(lines, 'path', {
@@ -41,64 +74,115 @@ export default function({ data, parentElement }) {
     'stroke-opacity': (0.12 + 0.6 * share).toFixed(2), class: kind, 'data-event': event, 'data-expert': expert,
   })
   for (let i = 0; i < n; i++) for (let e = 0; e < k; e++) {
-    link(column[0], at(i), column[1] - 42, middle(e), held[e][i] / most[0], 'take', i, e)
-    link(column[1] + 42, middle(e), column[2], at(i), back[i][e] / most[1], 'back', i, e)
+    link(column[0], at(i), column[1] - half, middle(e), held[e][i] / most[0], 'take', i, e)
+    link(column[1] + half, middle(e), column[2], at(i), back[i][e] / most[1], 'back', i, e)
   }
   const pairs = add(other, 'g', { class: 'lines' })
   for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) add(pairs, 'path', { d: `M12 ${at(i)}L208 ${at(j)}`, 'stroke-width': 0.5,
-    'stroke-opacity': 0.35 })
-  for (let i = 0; i < n; i++) for (const x of [8, 212]) add(other, 'circle', { cx: x, cy: at(i), r: 4, fill: colours.muted })
-  const thing = (name, x, y, text, anchor, sets) => {
-    const of = add(svg, 'g', { class: `thing ${name}`, tabindex: -1, ...sets })
-    if (name === 'expert') add(of, 'rect', { x: column[1] - 42, y: y - 9, width: 84, height: 18, rx: 4 })
-    add(of, 'text', { x, y: y + 4, 'text-anchor': anchor }, short(text))
-    add(of, 'title', {}, text)
-    return of
-  }
+    'stroke-opacity': 0.35, 'data-event': i })
+  for (let i = 0; i < n; i++) for (const x of [8, 212]) add(other, 'circle', { cx: x, cy: at(i), r: 3.5 })
   const things = []
-  for (let i = 0; i < n; i++) things.push(thing('event', column[0] - 4, at(i), events[i], 'end', { 'data-event': i, 'data-side': 'take' }))
-  for (let e = 0; e < k; e++) things.push(thing('expert', column[1], middle(e), experts[e], 'middle', { 'data-expert': e }))
-  for (let i = 0; i < n; i++) things.push(thing('event', column[2] + 4, at(i), events[i], 'start', { 'data-event': i, 'data-side': 'back' }))
-  const numbers = add(svg, 'g', { class: 'numbers' })
+  const thing = (name, x, y, text, anchor, sets) => {
+    const made = add(svg, 'g', { class: `thing ${name}`, tabindex: -1, role: 'button', 'aria-label': text, ...sets })
+    if (name === 'expert') add(made, 'rect', { class: 'box', x: column[1] - half, y: y - 9, width: 2 * half, height: 18, rx: 4 })
+    const left = anchor === 'end' ? 0 : anchor === 'start' ? x : column[1] - half
+    add(made, 'rect', { class: 'area', x: left, y: y - high / 2, width: anchor === 'middle' ? 2 * half : column[0], height: high })
+    add(made, 'text', { x, y: y + 4, 'text-anchor': anchor }, short(text, letters[name === 'expert' ? 1 : 0]))
+    add(made, 'title', {}, text)
+    things.push(made)
+  }
+  for (let i = 0; i < n; i++) thing('event', column[0] - 4, at(i), events[i], 'end', { 'data-event': i, 'data-side': 'take' })
+  for (let e = 0; e < k; e++) thing('expert', column[1], middle(e), experts[e], 'middle', { 'data-expert': e })
+  for (let i = 0; i < n; i++) thing('event', column[2] + 4, at(i), events[i], 'start', { 'data-event': i, 'data-side': 'back' })
 
-  function rest() {
+  // --- what is lit ---
+  const explored = () => { if (!root.explored) { root.explored = true; setStateValue('explored', true) } }
+  const count = (take, back, all) => {
+    heads[1].textContent = (narrow ? says.lines : says.through).replace('{}', ((take + back) * k).toLocaleString('en'))
+    otherHead.textContent = says.pairs.replace('{}', (all * n).toLocaleString('en'))
+  }
+  function clear() {
     svg.classList.remove('some')
-    for (const each of svg.querySelectorAll('.on')) each.classList.remove('on')
-    numbers.replaceChildren()
-    told.textContent = says.rest
+    for (const each of root.querySelectorAll('.on, .off')) each.classList.remove('on', 'off')
+    for (const each of steps) each.removeAttribute('aria-current')
+    count(n, n, n)
   }
-  function light(of) {
-    rest()
-    svg.classList.add('some')
-    of.classList.add('on')
-    const { event, expert, side } = of.dataset
-    const mine = event === undefined ? `[data-expert="${expert}"]` : `[data-event="${event}"]`
+  // `soft`: all other lines stay as they are
+  function light(index, soft) {
+    clear()
+    svg.classList.toggle('some', !soft)
+    const made = things[index], { event, expert, side } = made.dataset
+    made.classList.add('on')
+    const mine = event === undefined ? `[data-expert="${expert}"]` : `.${side}[data-event="${event}"]`
     for (const each of lines.querySelectorAll(mine)) each.classList.add('on')
-    const tell = ([of, each], name, shares, names, most, rests) => {
-      const said = shares.map((share, i) => [share, i]).filter(([share]) => share >= 0.01).sort((a, b) => b[0] - a[0]).slice(0, most)
-        .map(([share, i]) => each.replace('{}', part(share)).replace('{}', () => names[i]))
-      for (const [rest, share] of rests) if (share >= 0.01) said.push(rest.replace('{}', part(share)))
-      const words = `${of.replace('{}', () => name)} ${said.join(', ') || says.nothing}.`
-      return words[0].toUpperCase() + words.slice(1)
-    }
-    if (event === undefined) {
-      told.textContent = tell(says.expert, experts[expert], held[expert], events, 5,
-        [[says.older, older[expert]], [says.empty, 1 - older[expert] - sum(held[expert])]])
-      return
-    }
-    const gives = tell(says.event, events[event], held.map(row => row[event]), experts, k, [])
-    const gets = tell(says.back, events[event], back[event], experts, k, [[says.nobody, 1 - sum(back[event])]])
-    told.textContent = side === 'take' ? `${gives} ${gets}` : `${gets} ${gives}`
+    told.textContent = event === undefined ? slots[expert] : (side === 'take' ? fills : returns)[event]
   }
-  let here = 0
-  things.forEach((of, i) => {
-    of.onpointerenter = () => light(of)
-    of.onfocus = () => { here = i; light(of) }
+  // A step with the lines of its first `upto` events: those of earlier steps stay, those of later ones are not there yet.
+  function showStep(step, upto) {
+    clear()
+    Object.assign(root, { step, chosen: null })
+    steps[step].setAttribute('aria-current', 'step')
+    const shown = STEPS.map((_, each) => each < step ? n : each === step ? upto : 0)
+    for (const [group, each] of [['.take', shown[0]], ['.back', shown[1]]])
+      for (const line of lines.querySelectorAll(group)) line.classList.toggle('off', Number(line.dataset.event) >= each)
+    for (const line of pairs.children) line.classList.toggle('off', Number(line.dataset.event) >= shown[2])
+    if (upto < n && step < 2) for (const line of lines.querySelectorAll(`.${['take', 'back'][step]}[data-event="${upto - 1}"]`))
+      line.classList.add('on')
+    count(...shown)
+    tell(told, says[STEPS[step]])
+  }
+  // What stands there when nothing is pointed at. At first that is what the newest event gets back.
+  function rest() {
+    if (root.timer) return
+    if (root.step !== null) showStep(root.step, n)
+    else if (root.chosen !== null) light(root.chosen, false)
+    else {
+      light(things.length - 1, true)
+      told.append(` ${says.rest}`)
+    }
+  }
+  function stop() {
+    clearInterval(root.timer)
+    root.timer = 0
+    play.textContent = `▶ ${says.play}`
+  }
+  play.onclick = () => {
+    if (root.timer) { stop(); rest(); return }
+    explored()
+    const calm = matchMedia('(prefers-reduced-motion: reduce)').matches
+    const frames = STEPS.flatMap((_, step) => Array.from({ length: n }, (_, i) => [step, i + 1]).slice(calm ? -1 : 0))
+    let frame = 0, wait = 0
+    const next = () => {
+      if (!root.isConnected) { clearInterval(root.timer); return }
+      if (wait-- > 0) return
+      if (frame === frames.length) { stop(); return }
+      const [step, upto] = frames[frame++]
+      showStep(step, upto)
+      if (upto === n) wait = Math.round(PAUSE / FRAME)
+    }
+    root.timer = setInterval(next, FRAME)
+    play.textContent = `❚❚ ${says.pause}`
+    next()
+  }
+
+  // --- pointing, pressing, walking ---
+  let here = things.length - 1
+  function choose(index) {
+    stop()
+    explored()
+    Object.assign(root, { step: null, chosen: root.chosen === index ? null : index })
+    rest()
+  }
+  things.forEach((made, index) => {
+    made.onpointerenter = event => { if (event.pointerType === 'mouse' && !root.timer) light(index, false) }
+    made.onfocus = () => { here = index; if (made.matches(':focus-visible')) { stop(); light(index, false) } }
+    made.onclick = () => choose(index)
   })
-  things[0].setAttribute('tabindex', 0)
-  svg.onpointerleave = rest
+  things[here].setAttribute('tabindex', 0)
+  svg.onpointerleave = event => { if (event.pointerType === 'mouse') rest() }
   svg.onfocusout = event => { if (!svg.contains(event.relatedTarget)) rest() }
   svg.onkeydown = event => {
+    if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); choose(here); return }
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key] ?? { ArrowLeft: here < n + k ? -here : -(k + n), ArrowRight: here < n
       ? n - here : n + k - here }[event.key]
     if (step === undefined) return
@@ -108,4 +192,12 @@ export default function({ data, parentElement }) {
     to.setAttribute('tabindex', 0)
     to.focus()
   }
+  rest()
+  if (data.arrivals > arrived) {  // Streamlit first scrolls to the top of a page that opens
+    arrived = data.arrivals
+    setTimeout(() => root.scrollIntoView({ block: 'center' }), 600)
+  }
+  root.watch?.disconnect()
+  root.watch = new ResizeObserver(() => drawDispatcher({ data, setStateValue, parentElement }))
+  root.watch.observe(root)
 }

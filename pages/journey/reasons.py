@@ -9,7 +9,7 @@ from elastic_core.services.journey.trace import LEAST, MOST, busiest_experts, op
 from elastic_core.services.person.inspect import split_year
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import History
-from pages.components import cache, glossary, page_context, page_elements
+from pages.components import cache, glossary, page_context, page_elements, user_cards
 from pages.components.controls import bind_widget, choose_one, choose_without_label
 from pages.components.page_context import Context
 from pages.journey import cached, charts, controls
@@ -146,34 +146,12 @@ def _go_to_clicked_moment() -> None:
 
 # --- the dispatcher as a picture to point at: events, experts and the lines between them -----------------------------
 
-EVENTS = "jrn_dispatched"
-CSS = """
-.dispatcher { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 1fr); gap: .5rem 1.5rem; color: var(--st-text-color);
-  container-type: inline-size }
-svg { width: 100%; display: block; overflow: visible; font-family: var(--st-font) }
-text { font-size: 12px; fill: currentColor }
-.head { font-weight: 600 }
-.thing { cursor: default; outline: none }
-.thing:focus-visible text, .on text { font-weight: 700; text-decoration: underline }
-.expert rect { fill: var(--st-background-color); stroke: var(--st-border-color) }
-.expert.on rect { stroke: var(--st-text-color); stroke-width: 2 }
-path { fill: none; stroke: var(--st-text-color) }
-.take { stroke: #d55e00 }
-.back { stroke: #0b86c9 }
-.some .lines path:not(.on) { stroke-opacity: .04 }
-.some .lines .on { stroke-opacity: 1 }
-.told { grid-column: 1 / -1; position: sticky; top: .5rem; z-index: 1; padding: .35rem .5rem; min-height: 2.3rem;
-  font: .82rem var(--st-font); border-radius: .4rem; background: var(--st-secondary-background-color) }
-@media (max-width: 640px) {
-  .dispatcher { grid-template-columns: minmax(0, 1fr) }
-  text { font-size: 17px }
-  .pairs { max-width: 140px }
-  .pairs text { font-size: 13px }
-}
-"""
+EVENTS, PICTURE = "jrn_dispatched", "jrn_dispatcher"
+ARRIVALS = "jrn_arrivals"  # how often a visit was led here from Start
 _mount = st.components.v2.component(
-    "elastic_dispatcher", css=CSS, js=Path(__file__).with_name("dispatcher.js").read_text(encoding="utf-8")
-)
+    "elastic_dispatcher", css=Path(__file__).with_name("dispatcher.css").read_text(encoding="utf-8"),
+    js=Path(__file__).with_name("dispatcher.js").read_text(encoding="utf-8"),
+)  # fmt: skip
 
 _mount_example = st.components.v2.component(
     "elastic_tiny_example", css=Path(__file__).with_name("example.css").read_text(encoding="utf-8"),
@@ -182,9 +160,10 @@ _mount_example = st.components.v2.component(
 
 
 def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
-    """The slider for N, what it saves, and the picture."""
+    """What the dispatcher saves, its picture, and below it the slider for N."""
     words = context.item_words
     most, k = min(prediction.n_read, MOST), len(prediction.active_experts)
+    text_place, picture_place = st.container(), st.container()
     events = opening_events(prediction.n_read, k)
     if most > LEAST:
         label, key = f"N: the last {words.plural}", f"{EVENTS}_{most}"
@@ -195,27 +174,25 @@ def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
         st.write(controls.format_error(error))
         return
     values = {
-        "one": words.singular,
-        "many": words.plural,
-        "a": words.with_article,
-        "n": events,
-        "k": k,
-        "links": dispatch.links,
-        "pairs": dispatch.pairs,
-    }
-    st.markdown(TEXT("LINES", then=" so far" * context.model.causal, **values))
-    saves = dispatch.links < dispatch.pairs
-    st.markdown(TEXT("FEWER" if saves else "NOT_FEWER", least=2 * k, few=2_000 * k, **values))
+        "one": words.singular, "many": words.plural, "a": words.with_article, "n": events, "k": k, "half": dispatch.held.size,
+        "links": dispatch.links, "pairs": dispatch.pairs, "few": 2_000 * k, "least": 2 * k,
+    }  # fmt: skip
+    not_fewer_text = TEXT("NOT_FEWER", **values) if dispatch.links >= dispatch.pairs else ""
+    text_place.markdown(f"{TEXT('LINES', **values)} {not_fewer_text}")
+    names = user_cards.name_user_experts(context, prediction)
     data = {
         "events": [split_year(title)[0] for title in dispatch.titles],
-        "experts": [f"expert {expert}" for expert in dispatch.experts],
+        "experts": [f"{expert} · {names[expert]}" if expert in names else f"expert {expert}" for expert in dispatch.experts],
         "held": dispatch.held.round(4).tolist(),
-        "older": dispatch.older.round(4).tolist(),
         "back": dispatch.back.round(4).tolist(),
-        "colours": {"muted": page_context.theme_palette().muted},
-        "says": TEXT.named_paragraphs("PICTURE", **values),
+        "fills": [dispatch.describe_filling(event) for event in range(events)],
+        "returns": [dispatch.describe_return(event) for event in range(events)],
+        "slots": [dispatch.describe_slot(place) for place in range(k)],
+        "arrivals": st.session_state.get(ARRIVALS, 0),
+        "says": TEXT.named_paragraphs("PICTURE", then=" so far" * context.model.causal, **values),
     }
-    _mount(data=data, key="jrn_dispatcher")
+    with picture_place:
+        _mount(data=data, key=PICTURE, on_explored_change=lambda: None)
     st.markdown(TEXT("LIST_EACH" if dispatch.apart else "LIST_ONE", **values))
     _show_tiny_example(dispatch.apart)
     page_elements.show_explanation(DISPATCHER)

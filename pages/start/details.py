@@ -11,6 +11,8 @@ import streamlit as st
 
 from elastic_core.errors import InputError
 from elastic_core.services.edits import EditedUser, Remove, Silence
+from elastic_core.services.journey import trace as journey_trace
+from elastic_core.services.journey.trace import Dispatch
 from elastic_core.services.person import influence, inspect
 from elastic_core.services.person.influence import Influence
 from elastic_core.services.person.model_trace import ModelTrace
@@ -29,7 +31,11 @@ KINDS = EVENT, EXPERT, ITEM = "event", "expert", "item"
 FORM = re.compile(rf"({'|'.join(KINDS)})[- ](\d{{1,9}})", re.ASCII)
 MOST = 5  # rows of a comparison
 CLEAR = 0.1  # a change that counts
-JOURNEY_PART, MATTERS, JOURNEY_TARGET, TOP = "jrn_part", "What matters?", "jrn_for", "the top suggestion"  # of the Journey screen
+# of the Journey screen
+JOURNEY_PART, MATTERS, DISPATCHER, JOURNEY_TARGET, TOP = (
+    "jrn_part", "What matters?", "The dispatcher", "jrn_for", "the top suggestion",
+)  # fmt: skip
+ARRIVALS = "jrn_arrivals"  # how often a visit was led to the dispatcher
 TEXT = page_text.load_page_text(__file__)
 
 
@@ -49,6 +55,12 @@ def item_influence(
 ) -> Influence:
     """What every event of a history changes for one item."""
     return influence.measure_influence(open_run.model, open_run.dataset, History(items, target), _prediction.scales, keep_seen)
+
+
+@cached_resource(64)
+def trace_dispatch(open_run: OpenRun, items: np.ndarray, events: int) -> Dispatch:
+    """What the last `events` of a history give to the experts and get back."""
+    return journey_trace.trace_dispatch(open_run.model, open_run.dataset, items, events)
 
 
 def current_details(context: Context, edited_user: EditedUser, items: list[int]) -> Details | None:
@@ -112,6 +124,12 @@ def _prepare_page(page: str) -> None:
         st.session_state[JOURNEY_PART], st.session_state[JOURNEY_TARGET] = MATTERS, TOP
 
 
+def show_dispatcher_first() -> None:
+    """For callbacks: the Journey screen opens with the dispatcher in view."""
+    st.session_state[JOURNEY_PART] = DISPATCHER
+    st.session_state[ARRIVALS] = st.session_state.get(ARRIVALS, 0) + 1
+
+
 def _show_expert(context: Context, expert: int, edited_user: EditedUser, prediction: Prediction, trace: ModelTrace) -> None:
     name, retrieved = cache.expert_name(context.open_run, expert), expert in prediction.active_experts
     title = f"Expert {expert}" + (f" · {page_context.escape_markdown(name)}" if name else "")
@@ -158,6 +176,11 @@ def _show_event(context: Context, number: int, edited_user: EditedUser, predicti
             st.html(bars_html(rows, TEXT("KEEPS_LABEL"), page_context.theme_palette().lit))
         else:
             st.markdown(TEXT("KEPT_BY_NONE"))
+        n_later = prediction.n_events - index - 1
+        if trace.event_share is not None and not prediction.scales and n_later < min(journey_trace.MOST, prediction.n_read):
+            st.markdown("**What does the dispatcher give back to it?**")
+            dispatch = trace_dispatch(context.open_run, prediction.history.items, n_later + 1)
+            st.markdown(f":small[{page_context.escape_markdown(dispatch.describe_return(0))}]")
     with effect:
         st.markdown("**What changes without it?**")
         if index in trace.indices:

@@ -86,7 +86,8 @@ def show_opening() -> None:
         f"{len(initial_prediction.experts)} of {retrieved.halves.shape[2] ** 2 or len(initial_prediction.experts):,} experts"
     )
     search_text = TEXT("query" if retrieved.ballots is None else "votes", chosen=experts_text, **values)
-    st.markdown(f"{TEXT('idea')} {history_text} {search_text}", help=TEXT("expert", **values))
+    slot_text = TEXT("slot", **values) if trace.event_share is not None else ""
+    st.markdown(f"{TEXT('idea')} {history_text} {search_text} {slot_text}", help=TEXT("expert", **values))
 
 
 def choose_own_items() -> None:
@@ -191,8 +192,7 @@ def show_picture() -> None:
         else f"the {item_words.singular} they really {item_words.verb} next"
     )
     caption_values = {"left": f"{prediction.recommendation.n_candidates:,}", "many": item_words.plural, "gold": gold_text}
-    memory_text = TEXT("memory") if prediction.experts else ""
-    st.caption(TEXT("all" if keep_seen else "new ones", done=item_words.participle, memory=memory_text, **caption_values).strip())
+    st.caption(TEXT("all" if keep_seen else "new ones", done=item_words.participle, **caption_values))
 
 
 def show_notes() -> None:
@@ -232,10 +232,16 @@ def show_links() -> None:
     """Links that lead on; run, person and edits stay."""
     opened_expert = initial_prediction.strongest if context.expert is None else context.expert
     expert_text = "one expert" if opened_expert is None else f"expert {opened_expert}"
-    with page_elements.place_in_row("top"):
+    with page_elements.place_in_row("center"):
         st.page_link("keys/page.py", label="How is the search so fast?", icon=":material/grid_on:")
-        st.page_link("journey/page.py", label="What if the history were different?", icon=":material/route:")
         st.page_link("experts/page.py", label=f"What does {expert_text} stand for?", icon=":material/hub:")
+        if trace.event_share is None:
+            st.page_link("journey/page.py", label="What if the history were different?", icon=":material/route:")
+        elif place_button(
+            f"What does each {item_words.singular} get back?", "start_dispatcher", details.show_dispatcher_first, icon="route",
+            type="tertiary",
+        ):  # fmt: skip
+            page_context.open_page("journey/page.py")
 
 
 context = page_context.require_context()

@@ -64,7 +64,10 @@ def _has_edits(state: Mapping[Any, Any]) -> bool:
 
 
 def _dispatch_moved(state: Mapping[Any, Any]) -> bool:
-    """N stands elsewhere than the picture of the dispatcher begins with; its control is named by the longest there may be."""
+    """The picture of the dispatcher was played or pressed, or N stands elsewhere than it begins with; its control is named by the
+    longest there may be."""
+    if (state.get("jrn_dispatcher") or {}).get("explored"):
+        return True
     drawn = {str(key).removeprefix("jrn_dispatched_"): n for key, n in state.items() if str(key).startswith("jrn_dispatched_")}
     k = cache.route_everybody(page_context.require_context().open_run).experts.shape[1]
     return any(n != opening_events(int(most), k) for most, n in drawn.items())
@@ -184,7 +187,6 @@ STEPS = (
         "journey/page.py",
         _dispatch_moved,
         tour_answers.answer_dispatch,
-        "jrn_dispatched",
         "jrn_dispatcher",
         bound={"jrn_part": "The dispatcher", edits.STATE: None},
     ),

@@ -118,6 +118,40 @@ def test_a_person_can_be_looked_up_without_unfolding_anything(visit: Any) -> Non
 
 
 @pytest.mark.opens("/?run=planted-64-elastic-slots&user=2")
+def test_start_leads_to_the_dispatcher_which_counts_its_lines_and_says_what_comes_back(visit: Any) -> None:
+    visit.page.set_viewport_size(LAPTOP)
+    visit.page.locator(".strip .events .node").last.click()
+    details = visit.page.locator(".st-key-start_details")
+    expect(details).to_contain_text(re.compile(r"gets back \d+% from expert \d+.*Through their slots it reads \d", re.S))
+    visit.press("What does each")
+    picture = visit.page.locator(".dispatcher")
+    expect(picture).to_be_in_viewport(ratio=0.8)  # scrolled there
+    through = picture.get_by_text(re.compile("^through the experts: "))
+    pairs = picture.get_by_text(re.compile("^all pairs: "))
+    n_through, n_pairs = (int(re.sub(r"\D", "", of.text_content())) for of in (through, pairs))
+    assert n_through < n_pairs and picture.locator(".take, .back").count() == n_through
+    assert picture.locator(".pairs path").count() == n_pairs
+    picture.get_by_role("button", name="1 Aggregate").click()
+    expect(through).to_have_text(f"through the experts: {n_through // 2} lines")
+    expect(picture.locator(".back:visible")).to_have_count(0)
+    picture.get_by_role("button", name="Play").click()  # with less motion one picture a step
+    expect(picture.locator(".told")).to_contain_text(f"{n_through} lines in all")
+    expect(picture.locator(".told")).to_contain_text(f"{n_pairs} lines")
+    picture.locator('[data-side="back"]').nth(3).click()
+    visit.page.mouse.move(5, 5)
+    expect(picture.locator(".told")).to_contain_text("although it was compared with experts only")
+    assert picture.locator(".back.on").count() * picture.locator("[data-side='back']").count() * 2 == n_through
+    visit.page.get_by_text("A tiny example").click()
+    visit.settled()
+    example = visit.page.locator(".example")
+    for number in (1, 2):
+        example.get_by_role("button", name="Next").click()
+        expect(example.locator(".told")).to_contain_text(re.compile(rf"^{number} / \d+: "))
+        assert example.locator("td span").count() == number
+    expect(example.get_by_role("button", name="Play")).to_be_enabled()
+
+
+@pytest.mark.opens("/?run=planted-64-elastic-slots&user=2")
 def test_an_expert_has_one_name_on_every_screen(visit: Any) -> None:
     """What Start calls the first named expert of this person stands on Experts, Traffic and Memory map, too."""
     labels = visit.page.locator(".strip .experts .node").evaluate_all("all => all.map(one => one.ariaLabel)")

@@ -14,6 +14,7 @@ from elastic_core.models import Recommender, Trace, as_retrieving_model, as_trac
 from elastic_core.services.person.attention import trace_history
 from elastic_core.services.person.names import item_table, split_year
 from elastic_core.services.person.recommend import History, rank_scores, score_batch, stack_histories
+from elastic_core.services.person.slot_contents import largest_items
 from elastic_core.services.person.user_lookup import evenly_spaced
 
 BINS = 48
@@ -147,6 +148,8 @@ def _share_text(share: float) -> str:
 # --- the dispatcher, link by link --------------------------------------------------------------------------------------
 
 LEAST, MOST = 2, 40  # events that are drawn
+TOLD = 0.01  # a part that is told
+REACHED = 3  # items that are told of those that an event reads through its experts
 
 
 def opening_events(n_read: int, k: int) -> int:
@@ -160,14 +163,16 @@ class Dispatch(NamedTuple):
 
     `held` [k, N]: which part of what an expert can hold, or reads in the first layer, is an event; a row sums to 1 with `older`
     [k], the same of all earlier events, and what is still empty. `back` [N, k]: how much an event reads each expert in the last
-    layer, from when it was the newest; a row sums to 1, or to less where a part reads no expert. `apart`: does every expert
-    predict by itself?"""
+    layer, from when it was the newest; a row sums to 1, or to less where a part reads no expert. `reached` [N]: the items that an
+    event reads through its experts, the most first, each with its part: `back` times what the experts had collected then.
+    `apart`: does every expert predict by itself?"""
 
     titles: list[str]
     experts: list[int]
     held: np.ndarray
     older: np.ndarray
     back: np.ndarray
+    reached: list[list[tuple[str, float]]]
     apart: bool
 
     @property
@@ -187,6 +192,33 @@ class Dispatch(NamedTuple):
         """What every event looking at every event would take."""
         return len(self.titles) ** 2
 
+    def describe_filling(self, event: int) -> str:
+        """One sentence: which slots an event fills, counted from 0."""
+        shares = self.held[:, event].tolist()
+        parts = [(share, f"of the slot of expert {expert}") for share, expert in zip(shares, self.experts, strict=True)]
+        return f"{_bare_title(self.titles[event])} fills {_list_parts(parts) or 'no slot by more than 1%'}."
+
+    def describe_return(self, event: int) -> str:
+        """One or two sentences: what an event, counted from 0, gets back from the experts, and what it learns through them."""
+        shares = self.back[event].tolist()
+        parts = [(share, f"from expert {expert}") for share, expert in zip(shares, self.experts, strict=True)]
+        sentence = f"{_bare_title(self.titles[event])} gets back {_list_parts(parts) or 'nothing'}."
+        if items := _list_parts([(share, _bare_title(title)) for title, share in self.reached[event]]):
+            sentence += f" Through their slots it reads {items}, although it was compared with experts only."
+        return sentence
+
+    def describe_slot(self, place: int) -> str:
+        """One sentence: what the slot of an expert, counted from 0, holds of these events."""
+        sums: dict[str, float] = {}
+        for title, share in zip(self.titles, self.held[place], strict=True):
+            sums[title] = sums.get(title, 0.0) + float(share)
+        older = float(self.older[place])
+        parts = [(share, _bare_title(title)) for title, share in sums.items()]
+        text = _list_parts(parts, most=4, last=f"{_share_text(older)} older ones" if older >= TOLD else "")
+        empty = 1 - older - float(self.held[place].sum())
+        sentence = f"The slot of expert {self.experts[place]} holds {text or 'nothing yet'}."
+        return f"{sentence} {_share_text(empty)} of it is still empty." if empty >= TOLD else sentence
+
 
 @torch.inference_mode()
 def trace_dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, events: int) -> Dispatch:
@@ -202,7 +234,28 @@ def trace_dispatch(model: Recommender, dataset: Dataset, items: np.ndarray, even
         Batch(prefixes.items, prefixes.items[-1:].expand(events, -1), padded=prefixes.padded)
     )
     held, experts = trace.reading[0][-1].mean(0).numpy().astype(float), trace.retrieved[0].experts[0].tolist()
+    through_experts = torch.einsum("bhk,bhkn->bn", trace.slots[-1], trace.reading[-1]).double() / trace.slots[-1].shape[1]
     return Dispatch(
         dataset.catalog.titles_of(items[-events:]), experts, held[:, -events:], held[:, :-events].sum(1),
-        trace.slots[-1].mean(1).numpy().astype(float), trace.strength is not None,
+        trace.slots[-1].mean(1).numpy().astype(float),
+        [_most_read(dataset, items[:end], row) for end, row in zip(ends, through_experts.numpy(), strict=True)],
+        trace.strength is not None,
     )  # fmt: skip
+
+
+def _most_read(dataset: Dataset, items: np.ndarray, weights: np.ndarray) -> list[tuple[str, float]]:
+    """The titles with the most weight among `items`, of whose last ones `weights` are; what was met twice counts together."""
+    n_read = min(len(items), len(weights))
+    largest = largest_items(items[-n_read:], weights[-n_read:], REACHED)
+    return [(dataset.catalog.title(item), share) for item, share in largest]
+
+
+def _bare_title(title: str) -> str:
+    return split_year(title)[0]
+
+
+def _list_parts(parts: list[tuple[float, str]], most: int = 3, last: str = "") -> str:
+    """`38% from expert 7, 20% from expert 3 and 12% from expert 5`: the largest parts, as far as they are told, and `last`."""
+    told = sorted((part for part in parts if part[0] >= TOLD), reverse=True)[:most]
+    texts = [*(f"{_share_text(share)} {text}" for share, text in told), *([last] if last else [])]
+    return f"{', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else "".join(texts)
