@@ -28,7 +28,7 @@ def show_knobs(subject: Subject, expert: int, user: int) -> list[str]:
         _place_sliders(subject, prediction, edit_list)
     turned_list = cached.turned_list(subject, user, edit_list, context.keep_seen)
     with list_column:
-        doubts = _show_list(subject, turned_list)
+        doubts = _show_list(subject, prediction, turned_list)
     if prediction.scales:
         _show_cost(subject, prediction.scales)
         if len(turned_list.table):
@@ -78,15 +78,16 @@ def _name_expert(subject: Subject, expert: int) -> str:
     return f"{expert} · {escape_markdown(name)}" if name else f"{expert}"
 
 
-def _show_list(subject: Subject, turned_list: TurnedList) -> list[str]:
+def _show_list(subject: Subject, prediction: Prediction, turned_list: TurnedList) -> list[str]:
     plural, verb, doubts = subject.item_words.plural, subject.item_words.verb, []
     if turned_list.table.empty:
         st.markdown(f"**Their ten {plural}, with every expert as it is**")
     else:
         new, total = turned_list.change.counts["new"], len(turned_list.change.table)
+        truth_text = user_cards.describe_truth(prediction, turned_list.change, f"What they {verb} next")
         st.markdown(
             f"**{new} of {total} {plural} {'is' if new == 1 else 'are'} new**, compared with the same history and every expert "
-            f"as it is. What they {verb} next {turned_list.change.truth_moved}."
+            f"as it is. {truth_text}"
         )
         rows = turned_list.table[turned_list.table["genre"] != ""].head(2).to_dict("records")
         lines = [

@@ -121,14 +121,14 @@ def _show_user(subject: Subject, row: dict[str, Any]) -> None:
         help="The expert stays.",
     )
     titles = [page_context.escape_markdown(inspect.split_year(subject.dataset.catalog.title(item))[0]) for item in row["items"]]
+    k = subject.traffic.experts.shape[1]
+    place_text = f"number {row['rank']} of this person’s {k} experts" if row["rank"] else f"not among this person’s {k} experts"
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
         reading_text = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
-        detail_text = f"{row['events']} {plural}, read alike {row['even']:.1%} each; rank {row['rank']}, {row['margin']:+.3f}"
     else:
         reading_text = f"last {plural}: " + ", ".join(titles)
-        detail_text = f"{row['events']} {plural}; {row['margin']:+.3f}"
-    text_column.markdown(f"{reading_text}  \n:small[:gray[{detail_text}]]")
+    text_column.markdown(f"{reading_text}  \n:small[:gray[of {row['events']} {plural}; {place_text}]]")
 
 
 def _show_own_experts(subject: Subject, user: int) -> None:

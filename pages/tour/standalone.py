@@ -12,9 +12,12 @@ import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from streamlit.testing.v1 import AppTest
+
+from pages.components import page_context
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE, PAGE = Path(__file__).with_suffix(".html"), ROOT / "checkpoints" / "product-keys.html"
@@ -26,15 +29,29 @@ DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', r
 
 
 def collect_data() -> dict[str, Any]:
-    """Return what both pictures draw: the 4 × 4, and for each household the strip with and without its last product."""
-    return {"search": _picture_data(_open_screen("keys/page.py"), "elastic_search"), "households": _collect_households()}
+    """Return what both pictures draw: the 4 × 4, and for each household the strip with and without its last product. `dark` holds
+    what is another in the dark theme, at the same place."""
+    themes = []
+    for is_dark in (False, True):
+        with patch.object(page_context, "is_dark", return_value=is_dark):
+            search = _picture_data(_open_screen("keys/page.py"), "elastic_search")
+            themes.append({"search": search, "households": _collect_households()})
+    return themes[0] | {"dark": _find_changes(*themes)}
+
+
+def _find_changes(before: Any, after: Any) -> Any:
+    """Return the parts of `after` that differ: of a list with names or lists in it, by index."""
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after) and isinstance(before[0], dict | list):
+        before, after = dict(enumerate(before)), dict(enumerate(after))
+    if isinstance(before, dict) and isinstance(after, dict) and before.keys() == after.keys():
+        return {str(name): _find_changes(before[name], after[name]) for name in after if before[name] != after[name]}
+    return after
 
 
 def compose_page(data: dict[str, Any]) -> str:
     """Return the page with these numbers, and with styles, scripts and theme as they are now."""
-    theme = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]["light"]
-    colours = {re.sub("([A-Z])", r"-\1", name).lower(): value for name, value in theme.items() if isinstance(value, str)}
-    parts = {"theme": " ".join(f"--st-{name}: {value};" for name, value in colours.items())}
+    themes = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
+    parts = {f"{name} theme": _theme_variables(themes[name]) for name in ("light", "dark")}
     for function, source in SOURCES.items():
         file = ROOT / "pages" / source
         parts[f"{file.name}.css"] = file.with_suffix(".css").read_text(encoding="utf-8").strip()
@@ -45,6 +62,11 @@ def compose_page(data: dict[str, Any]) -> str:
     for name, part in parts.items():
         page = page.replace(f"/* {name} */", part)
     return page
+
+
+def _theme_variables(theme: dict[str, Any]) -> str:
+    colours = {re.sub("([A-Z])", r"-\1", name).lower(): value for name, value in theme.items() if isinstance(value, str)}
+    return " ".join(f"--st-{name}: {value};" for name, value in colours.items())
 
 
 def read_data(page: str) -> dict[str, Any]:

@@ -13,10 +13,14 @@ FILE = Path(__file__).resolve().parents[2] / "checkpoints" / "product-keys.html"
 WINNERS = """() => JSON.parse(document.getElementById('search').shadowRoot.querySelector('.picture').dataset.found)
     .winners.map(winner => winner.expert)"""
 
+# The ground of the page, and the squares of both pictures' first experts.
+COLOURS = """() => [getComputedStyle(document.body).backgroundColor, ...['search', 'strip'].flatMap(name =>
+    [...document.getElementById(name).shadowRoot.querySelectorAll('svg rect')].slice(20, 26).map(one => getComputedStyle(one).fill))]"""
 
-@pytest.fixture(params=[1280, 390])
+
+@pytest.fixture(params=[(1280, "light"), (390, "dark")], ids="{0[0]} {0[1]}".format)
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": request.param, "height": 800}, offline=True, reduced_motion="reduce")
+    context = browser.new_context(viewport={"width": request.param[0], "height": 800}, offline=True, reduced_motion="reduce", color_scheme=request.param[1])
     opened, faults = context.new_page(), []
     opened.on("pageerror", lambda error: faults.append(str(error)))
     opened.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
@@ -53,6 +57,17 @@ def test_three_households_are_shown_and_the_last_product_is_removed(page: Page) 
         page.get_by_role("button", name="Bring the last product back").click()
         shown.add(page.locator("#strip .events").inner_text())
     assert len(shown) == 3
+
+
+def test_it_takes_the_colours_of_the_theme_when_that_changes(page: Page) -> None:
+    drawn = {}
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_timeout(400)  # squares take their time
+        drawn[scheme] = page.evaluate(COLOURS)
+    (light_ground, *light), (dark_ground, *dark) = drawn["light"], drawn["dark"]
+    assert light_ground == "rgb(255, 255, 255)" and dark_ground == "rgb(20, 22, 26)"
+    assert len(light) == len(dark) > 4 and set(light) & set(dark) <= {"none"}
 
 
 def test_nothing_is_wider_than_the_window_and_a_screen_reader_can_follow(page: Page) -> None:

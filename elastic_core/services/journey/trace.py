@@ -148,7 +148,7 @@ def _share_text(share: float) -> str:
 # --- the dispatcher, link by link --------------------------------------------------------------------------------------
 
 LEAST, MOST = 2, 40  # events that are drawn
-TOLD = 0.01  # a part that is told
+LEAST_PART = 0.01  # of what an event or a slot has: smaller parts are not named
 REACHED = 3  # items that are told of those that an event reads through its experts
 
 
@@ -214,10 +214,10 @@ class Dispatch(NamedTuple):
             sums[title] = sums.get(title, 0.0) + float(share)
         older = float(self.older[place])
         parts = [(share, _bare_title(title)) for title, share in sums.items()]
-        text = _list_parts(parts, most=4, last=f"{_share_text(older)} older ones" if older >= TOLD else "")
+        text = _list_parts(parts, most=4, last=f"{_share_text(older)} older ones" if older >= LEAST_PART else "")
         empty = 1 - older - float(self.held[place].sum())
         sentence = f"The slot of expert {self.experts[place]} holds {text or 'nothing yet'}."
-        return f"{sentence} {_share_text(empty)} of it is still empty." if empty >= TOLD else sentence
+        return f"{sentence} {_share_text(empty)} of it is still empty." if empty >= LEAST_PART else sentence
 
 
 @torch.inference_mode()
@@ -256,6 +256,6 @@ def _bare_title(title: str) -> str:
 
 def _list_parts(parts: list[tuple[float, str]], most: int = 3, last: str = "") -> str:
     """`38% from expert 7, 20% from expert 3 and 12% from expert 5`: the largest parts, as far as they are told, and `last`."""
-    told = sorted((part for part in parts if part[0] >= TOLD), reverse=True)[:most]
-    texts = [*(f"{_share_text(share)} {text}" for share, text in told), *([last] if last else [])]
+    largest = sorted((part for part in parts if part[0] >= LEAST_PART), reverse=True)[:most]
+    texts = [*(f"{_share_text(share)} {text}" for share, text in largest), *([last] if last else [])]
     return f"{', '.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else "".join(texts)
