@@ -14,13 +14,17 @@ WINNERS = """() => JSON.parse(document.getElementById('search').shadowRoot.query
     .winners.map(winner => winner.expert)"""
 
 # The ground of the page, and the squares of both pictures' first experts.
-COLOURS = """() => [getComputedStyle(document.body).backgroundColor, ...['search', 'strip'].flatMap(name =>
-    [...document.getElementById(name).shadowRoot.querySelectorAll('svg rect')].slice(20, 26).map(one => getComputedStyle(one).fill))]"""
+COLOURS = """() => [getComputedStyle(document.body).backgroundColor, ...['search', 'strip'].flatMap(name => {
+    const squares = [...document.getElementById(name).shadowRoot.querySelectorAll('svg rect')].slice(20, 26)
+    return squares.map(one => getComputedStyle(one).fill)
+})]"""
 
 
 @pytest.fixture(params=[(1280, "light"), (390, "dark")], ids="{0[0]} {0[1]}".format)
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": request.param[0], "height": 800}, offline=True, reduced_motion="reduce", color_scheme=request.param[1])
+    width, scheme = request.param
+    size = {"width": width, "height": 800}
+    context = browser.new_context(viewport=size, offline=True, reduced_motion="reduce", color_scheme=scheme)
     opened, faults = context.new_page(), []
     opened.on("pageerror", lambda error: faults.append(str(error)))
     opened.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
