@@ -36,7 +36,7 @@ WORLD = PlantedConfig(users=40, items=40, interests=4, mean_length=20, max_lengt
 
 def outcome(text: str = GOOD, name: str = "films.csv", k_core: int = 5) -> uploads.FileOutcome:
     sheet, guessed = open_upload(name, text.encode())
-    return preprocess_upload(sheet.shown, check_upload(sheet, guessed), k_core)
+    return preprocess_upload(sheet.label, check_upload(sheet, guessed), k_core)
 
 
 # --- reading -------------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_titles_come_from_a_second_file() -> None:
     sheet, guessed = open_upload("mine.csv", PLAIN.encode())
     films = "itemId,title,genres\n" + "".join(f"i{i},Film {i},War\n" for i in range(7))
     table = check_upload(sheet, guessed, titles=Upload("films.csv", films.encode()))
-    assert preprocess_upload(sheet.shown, table, 5).dataset.catalog.title(1) == "Film 0"
+    assert preprocess_upload(sheet.label, table, 5).dataset.catalog.title(1) == "Film 0"
     with pytest.raises(InputError, match="needs a column for the item"):
         check_upload(sheet, guessed, titles=Upload("films.csv", b"a,b\n1,2\n"))
 
@@ -118,7 +118,7 @@ def test_without_times_the_order_of_the_rows_counts_and_stays(tmp_path: Path) ->
     sheet, guessed = open_upload("clicks.csv", ("user,item\n" + "".join(f"{u},{i}\n" for u, i in rows)).encode())
     with pytest.raises(InputError, match="needs a column for the time"):
         check_upload(sheet, guessed)
-    found = preprocess_upload(sheet.shown, check_upload(sheet, {**guessed, "time": ""}), k_core=5)
+    found = preprocess_upload(sheet.label, check_upload(sheet, {**guessed, "time": ""}), k_core=5)
     assert not found.dataset.has_times and found.steps.set_index("step").loc["each once", "events"] == len(rows)
     kept = UploadStore(tmp_path).store_upload(found)
     again = load(kept.config)

@@ -12,7 +12,7 @@ from elastic_core.data.baskets import BasketDataset, hold_out_baskets
 from elastic_core.data.download import WHEEL, download_file, fetch_wheel
 from elastic_core.data.preprocessing import preprocess, size_notes
 from elastic_core.data.reading.archives import Upload
-from elastic_core.data.reading.reader import Table, read_interactions, titles_of
+from elastic_core.data.reading.reader import Table, read_interactions, read_titles
 from elastic_core.data.source_catalog import (
     LICENCE_OWN,
     SOURCES,
@@ -119,5 +119,5 @@ def _sequence_titles(table: Table) -> pd.DataFrame | None:
         return None
     original = dict(line.split() for line in pairs.read_text(encoding="utf-8").splitlines() if line.strip())
     items = table.events["item"].unique().astype(object)
-    titles = titles_of(movies, "movies.dat", []).set_index("item")
+    titles = read_titles(movies, "movies.dat", []).set_index("item")
     return titles.reindex([original.get(item, "") for item in items]).assign(item=items)

@@ -51,7 +51,7 @@ def preprocess_upload(
     digest: str, _raw_table: RawTable, mapping: dict[str, str], _table: Table, k_core: int, dates: Dates = "",
     titles: Upload | None = None, ties: Rule = "",
 ) -> upload_store.FileOutcome:  # fmt: skip
-    return upload_store.preprocess_upload(_raw_table.shown, _table, k_core, ties)
+    return upload_store.preprocess_upload(_raw_table.label, _table, k_core, ties)
 
 
 @cached_resource(4, "Drawing the world …")

@@ -18,7 +18,7 @@ from elastic_core.commands import main
 from elastic_core.data import load
 from elastic_core.data.reading import Table, archives, read_interactions
 from elastic_core.data.reading.archives import Limits, Upload
-from elastic_core.data.reading.bad_rows import weigh
+from elastic_core.data.reading.bad_rows import weigh_faults
 from elastic_core.data.reading.time_columns import Undecided
 from elastic_core.errors import InputError
 from elastic_core.run_config import DataConfig
@@ -61,8 +61,8 @@ def zipped(files: dict[str, Any], flags: int = 0) -> bytes:
         (HEAD + "a,x,1\nc,x,1\nb,y,2,9\n", "line 4: 4 cells where 3 belong"),
         (b"user,item,time\na\0b,x,1\n", "t.csv is not a text file in UTF-8 (it holds NUL bytes)"),
         ("1::2::3::1600000000\n1::2::3::1600000009\n1::2::3::x\n", "line 3: the time 'x' is no number"),
-        (HEAD + "a,x\n", "has 3 cells in its first line, and 0 of the 1 lines below it have as many: write one event a line"),
-        ("some words\nand some more words\n", "has no columns that a comma, tab, semicolon, bar or space separates"),
+        (HEAD + "a,x\n", "t.csv has no columns: its first line and those below have no equal number of cells"),
+        ("some words\nand some more words\n", "space separates; write one event a line, as in user,item,time"),
         ("7:\n1,4,2019-01-02\n2,3,2019-01-05\n", "write one event a line, as in user,item,time"),
         ("1 5 6 7\n2 6\n3 6 7\n4 1 2 3 4 5\n", "write one event a line, as in user,item,time"),
         (HEAD + "a,x,636824826150000000\n" * 3, "do not count seconds or parts of them since 1970: write them as 2023-12-31"),
@@ -160,10 +160,10 @@ def test_the_share_is_exact_and_the_first_lines_are_named() -> None:
     assert "line 110: the user is missing; line 111:" in refused(TABLE + "\n,i,1600000000" * 13)
     found = [(line, "odd") for line in (9, 3, 7, 5)]
     with pytest.raises(InputError, match=r"^t\.csv, line 3: odd; line 5: odd; line 7: odd; …: 4 of 39 rows cannot be used"):
-        weigh(found, 39, "t.csv")
-    said = weigh(found, 40, "t.csv").sentence()
+        weigh_faults(found, 39, "t.csv")
+    said = weigh_faults(found, 40, "t.csv").sentence()
     assert said == "4 of 40 rows cannot be used and were left out (line 3: odd; line 5: odd; line 7: odd; …)"
-    assert weigh([], 0, "t.csv").sentence() == ""
+    assert weigh_faults([], 0, "t.csv").sentence() == ""
 
 
 def test_it_is_said_what_was_understood_and_left_out_wherever_the_data_are(
@@ -312,4 +312,4 @@ def test_tables_are_bounded() -> None:
         assert refused(data, "t", Limits(rows=200)) == "t has 300 rows; at most 200 are read"
         assert "columns; at most 1 are read" in refused(data, "t", Limits(columns=1))
     with pytest.raises(InputError, match=r"t holds more than 2,000 bytes when unpacked, which are read at most"):
-        archives.members(Upload("t", frame.to_parquet()))[0].read(most=2_000)
+        archives.list_members(Upload("t", frame.to_parquet()))[0].read(most=2_000)

@@ -36,7 +36,7 @@ def cells(u: int, i: int, t: int) -> dict[str, Any]:
     when = datetime.fromtimestamp(t, UTC)
     return {
         "u": u, "i": i, "t": t, "d": when, "mail": f"p{u}@shop.example", "title": f"{WORD[i % 10]} {i}",
-        "born": BORN[u], "made": MADE[i], "kind": ("film", "clip", "show")[t % 3], "n": t % 997,
+        "clerk": "ABC"[t % 3], "born": BORN[u], "made": MADE[i], "kind": ("film", "clip", "show")[t % 3], "n": t % 997,
         "some": f"u{u}" if t % 4 == 0 else "",
     }  # fmt: skip
 
@@ -76,6 +76,7 @@ TIMED = [(str(u), str(i), t) for u, i, t in ROWS]
         ("app_id,user_id,sku,etl_tstamp,collector_tstamp", "shop,{u},{i},{d:%Y-%m-%d 03:00:00},{d:%Y-%m-%d %H:%M:%S}"),
         ("device_id,customer_id,sku,product_id,date", ",{u},,{i},{d:%Y-%m-%dT%H:%M:%SZ}"),
         ("event_date,event_timestamp,user_id,user_pseudo_id,item_id", "{d:%Y%m%d},{t}000000,,{u},{i}"),
+        ("app_id,created,author.steamid,author.last_played", "{i},{t},{u},{t}.0"),
         (
             "order_id,product_id,shipping_limit_date,customer_id,customer_unique_id,order_purchase_timestamp",
             "o{t}{u},{i},{d:%Y-%m-28 %H:%M:%S},c{t}{u},{u},{d:%Y-%m-%d %H:%M:%S}",
@@ -109,6 +110,10 @@ ASKED = [  # names, a row, what is asked, the rows that the line reads
     ("user_id,item_id,candidate_rank", "{u},{i},{n}", "no column holds times that order a person's events", ("u", "i", "")),
     ("user,item,date", "{u},{i},{d:%H:%M}", r"no column holds times .*'date' holds no moments", ("u", "i", "")),
     ("user,title,started,stopped,view_offset", "{u},{title},{t},{t}9,{n}", "the time could be started", ("u", "title", "t")),
+    ("Sale Date,Till,User,Customer Code,Details,Receipt Number", "{d:%Y-%m-%d %H:%M:%S},1,{clerk},C{u},x{i},{u}-{d:%j}",
+        "the person could be Customer Code .*; the item could be Details", ("u", "i", "t")),
+    ("Buyer Name,Purchase Email,Item Name,Purchase Date,Purchase Time", "P {u},{u}@x.example,{title},{d:%Y-%m-%d},{d:%H:%M:%S}",
+        "could be Purchase Email .* or Buyer Name", ("u", "title", "t")),
     ("user_id,item_id,begun,noted", "{u},{i},{d:%Y-%m-%d %H:%M:%S},{d:%Y-%m-%dT%H:%M:%S}", "could be begun .* or noted",
         ("u", "i", "t")),
 ]  # fmt: skip
@@ -126,12 +131,14 @@ def test_the_line_of_a_question_reads_the_right_rows(head: str, row: str, says: 
     table = read(data, line)
     users, items, times = wanted
     expected = [cells(*each) for each in ROWS]
-    assert [str(user).strip("P ") for user in table.events["user"]] == [str(each[users]) for each in expected]
+    assert [re.sub(r"^[PC] ?|@x.example$", "", str(user)) for user in table.events["user"]] == [
+        str(each[users]) for each in expected
+    ]
     assert [str(item).strip("Sx") for item in table.events["item"]] == [str(each[items]) for each in expected]
     assert table.timed == bool(times) and (not times or list(table.events["time"]) == [each["t"] for each in expected])
 
 
-SOLO = sorted((t, i) for u, i, t in ROWS if u < 8)
+SOLO = sorted((t, i) for u, i, t in ROWS if u < 12)
 ONE_PERSON = {
     "Spotify": json.dumps([{"endTime": f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M}", "artistName": f"Band {i % 9}",
         "trackName": f"Song {i}", "msPlayed": t % 9_000} for t, i in SOLO]),
@@ -141,6 +148,14 @@ ONE_PERSON = {
     "Discogs": "Catalog#,Artist,Title,Released,release_id,Date Added\n" + "".join(
         f"C {n},Band {n % 9},Disc {n},{1960 + n % 50},{24_000 + n},{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M:%S}\n"
         for n, (t, _) in enumerate(SOLO)),
+    "reading": "start_timestamp,ASIN,device_family,number_of_page_flips\n" + "".join(
+        f"{t},B{i:09},{('phone', 'reader')[t % 2]},{t % 40}\n" for t, i in SOLO),
+    "days of a web site": "date,page,visitors,pageviews,time_on_page\n" + "".join(
+        f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d},/blog/{i},{t % 40},{t % 90},{t % 200}\n" for t, i in SOLO),
+    "devices": "Client IP Address,Device Identifier,Event Start Timestamp,Song Name\n" + "".join(
+        f"1.2.3.{t % 9},d{t % 3},{datetime.fromtimestamp(t, UTC):%Y-%m-%dT%H:%M:%SZ},Song {i}\n" for t, i in SOLO),
+    "episodes": json.dumps([{"watched_at": f"{datetime.fromtimestamp(t, UTC):%Y-%m-%dT%H:%M:%S.000Z}", "type": "e",
+        "episode": {"number": i % 12, "title": f"Part {i}", "ids": {}}, "show": {"title": f"Show {i % 7}"}} for t, i in SOLO]),
     "scrobbles": "uts,artist,track,track_mbid\n" + "".join(f"{t},Band {i % 9},Song {i},m{i}\n" for t, i in SOLO),
 }  # fmt: skip
 
@@ -151,13 +166,33 @@ def test_one_persons_own_export_is_called_so(name: str) -> None:
     assert "seems to hold one person's own history" in said and "with a column for the person" in said and "--columns" not in said
 
 
+def test_a_report_in_groups_is_called_so() -> None:
+    groups = {f"P {u}": [e for e in ROWS if e[0] == u] for u in range(60)}
+    lines = [line for name, rows in groups.items() for line in (
+        f"{name},,,", *write_table("", ",{d:%m/%d/%Y},{title},9.9", rows)[1:-1].split("\n"), f"All of {name},,,99")]  # fmt: skip
+    assert "is a report in groups, whose names stand in 'column 1' on lines of their own: export it as a plain list" in ask(
+        "Sales by Customer\nJanuary to December\n\n,Transaction date,Product,Amount\n" + "\n".join(lines)
+    )
+
+
+def test_a_list_beside_the_item_that_comes_next_is_the_history() -> None:
+    lists = {u: [i for v, i, _ in ROWS if v == u] for u in range(60)}
+    data = "user_id:token\titem_id_list:token_seq\titem_id:token\n" + "".join(
+        f"{u}\t{' '.join(map(str, items))}\t{items[-1]}\n" for u, items in lists.items()
+    )
+    assert "try --columns user=user_id,item=item_id_list,time=" in ask(data)
+    assert rows_of(read(data, "item=item_id_list")) == [(str(u), str(i)) for u, items in lists.items() for i in items]
+
+
 def test_one_row_a_person_is_no_history() -> None:
     data = "customer_id,name,city,last_order,favourite\n" + "".join(
         f"{n},N {n},Town,2023-01-{1 + n % 28:02},P{n % 40}\n" for n in range(300)
     )
     assert "has one row for each 'customer_id', and a history needs several" in ask(data)
     holes = write_table("Invoice,StockCode,InvoiceDate,Customer ID", "{n},{i},{d:%Y-%m-%d %H:%M:%S},{some}")
-    assert re.search("on 7.% of the rows, where 'Customer ID' is empty, .*: take these rows out of the file", ask(holes))
+    assert re.search("nothing in 'Customer ID' on 7.% of the rows, .*: take these rows out of the file", ask(holes))
+    lines = write_table("Date,Line Type,Customer Code,User,Sku", "{d:%Y-%m-%d %H:%M:%S},Line,{mail},Tom,{some}")
+    assert "nothing in 'Sku' on 7" in ask(lines), "rows of payments stand among those of things"
 
 
 # --- times -------------------------------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ def test_every_kind_of_text_is_the_same_world(kind: str) -> None:
         (
             "user,item,score",
             "{u},{i},4.5",
-            "no column holds times that order a person's events .*say --columns time= if the rows are in order",
+            "no column holds times that order a person's events.*say --columns time= if the rows are in order",
         ),
         (
             "user,item,begun,noted",

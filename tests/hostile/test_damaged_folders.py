@@ -218,7 +218,7 @@ def test_an_upload_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
     shelf = UploadStore(tmp_path / "uploads")
     for name, text in (("good.csv", ROWS), ("odd.csv", ROWS.replace("u1", "w1"))):
         sheet, mapping = open_upload(name, text.encode())
-        shelf.store_upload(preprocess_upload(sheet.shown, check_upload(sheet, mapping), 5), name)
+        shelf.store_upload(preprocess_upload(sheet.label, check_upload(sheet, mapping), 5), name)
     good, odd = sorted(shelf.list_stored(), key=lambda kept: kept.label)
     damage, part = UPLOADS[kind]
     damage(shelf.folder / odd.id)

@@ -16,7 +16,7 @@ QUICK = 20.0  # seconds of processor time, of which making a bomb takes some
 
 def outcome(case: Case) -> FileOutcome:
     sheet, guessed = open_upload(case.name, case.make())
-    return preprocess_upload(sheet.shown, check_upload(sheet, case.mapping or guessed), 5)
+    return preprocess_upload(sheet.label, check_upload(sheet, case.mapping or guessed), 5)
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.refused], ids=lambda c: c.id)
@@ -37,7 +37,7 @@ def test_accepted_with_the_oddity_reported(case: Case, tmp_path: Path) -> None:
     found = outcome(case)
     faults, table = found.table.faults, found.table
     reported = [*table.notes, *found.dataset.notes, *(said for _, said in table.understood)]
-    assert case.said in " | ".join([*reported, *(f"{faults.counted} {line}: {what}" for line, what in faults.first)])
+    assert case.said in " | ".join([*reported, *(f"{faults.unit} {line}: {what}" for line, what in faults.first)])
     assert faults.count == case.left_out
     assert (found.dataset.histories.n_users, found.dataset.catalog.n_items) == (6, 7) or "no-header" in case.id
     for text in (found.label, *reported, *(found.dataset.catalog.titles if found.dataset.catalog.titles is not None else [])):

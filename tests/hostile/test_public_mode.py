@@ -43,7 +43,7 @@ def root(tiny_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     folder = shutil.copytree(tiny_runs, tmp_path / "runs")
     monkeypatch.setattr("elastic_core.jobs.queue.start_worker", lambda root, *given: (root / "jobs" / "spawned").touch())
     found, guessed = open_upload("mine.csv", ROWS.encode())
-    UploadStore(folder / "uploads").store_upload(preprocess_upload(found.shown, check_upload(found, guessed), 5), "mine")
+    UploadStore(folder / "uploads").store_upload(preprocess_upload(found.label, check_upload(found, guessed), 5), "mine")
     for name in ("waits", "broke"):
         job = Trainings(folder).submit(recipes.toy(), name)
         if name == "broke":
@@ -89,7 +89,7 @@ def test_the_services_refuse_it_and_nothing_changes(
     act: str, root: Path, tiny: tuple[Recommender, Dataset, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, guessed = open_upload("mine.csv", ROWS.replace("u1", "v1").encode())
-    given = (tiny[1], preprocess_upload(found.shown, check_upload(found, guessed), 5))
+    given = (tiny[1], preprocess_upload(found.label, check_upload(found, guessed), 5))
     monkeypatch.setenv(public.VARIABLE, "1")
     before = everything(root)
     with pytest.raises(InputError, match="off here, because this app is open to everyone"):

@@ -1,4 +1,4 @@
-"""Bytes as they come: a file, an upload, an archive or a folder, seen as members that can be opened and read in pieces.
+"""Bytes as they come: a file, an upload, an archive or a folder, seen as list_members that can be opened and read in pieces.
 
 What a member is, its first bytes say; its name's ending is never trusted. Nothing is unpacked to disk, unpickled or run.
 """
@@ -85,10 +85,10 @@ Opener = Callable[[], contextlib.AbstractContextManager[IO[bytes]]]
 
 
 class Member(NamedTuple):
-    """One file that can be opened. `name` has the folders it lies in and no ending of a packing; `shown` is for sentences."""
+    """One file that can be opened. `name` has the folders it lies in and no ending of a packing; `label` is for sentences."""
 
     name: str
-    shown: str
+    label: str
     opener: Opener
     packed: int  # bytes that it takes as it lies, for the ratio
     limits: Limits
@@ -99,80 +99,80 @@ class Member(NamedTuple):
         return PurePosixPath(self.name).name
 
     @contextlib.contextmanager
-    def open(self) -> Iterator["Guarded"]:
+    def open(self) -> Iterator["GuardedFile"]:
         with contextlib.ExitStack() as stack:
-            with explain_damage(self.shown):
+            with explain_damage(self.label):
                 file = stack.enter_context(self.opener())
-            yield Guarded(file, self)
+            yield GuardedFile(file, self)
 
     def read(self, most: int = MOST_BYTES) -> bytes:
         """Return all bytes. Raises InputError for a damaged member, and for one that is larger than `most`."""
         with self.open() as file:
             data = file.read(most + 1)
         if len(data) > most:
-            raise InputError(f"{self.shown} holds more than {size_text(most)} when unpacked, which are read at most")
+            raise InputError(f"{self.label} holds more than {size_text(most)} when unpacked, which are read at most")
         return data
 
-    def check(self, given: int, packed: int) -> None:
+    def check(self, unpacked: int, packed: int) -> None:
         """Raises InputError if `packed` bytes become too many, or many more than a real table's would."""
-        if self.limits.unpacked is not None and given > self.limits.unpacked:
-            raise InputError(f"{self.shown} would unpack to more than {size_text(self.limits.unpacked)}, which is the limit")
-        if self.limits.ratio is not None and given > max(SMALL, self.limits.ratio * packed):
-            raise InputError(f"{self.shown} would grow more than {self.limits.ratio} times when unpacked, as no real table does")
+        if self.limits.unpacked is not None and unpacked > self.limits.unpacked:
+            raise InputError(f"{self.label} would unpack to more than {size_text(self.limits.unpacked)}, which is the limit")
+        if self.limits.ratio is not None and unpacked > max(SMALL, self.limits.ratio * packed):
+            raise InputError(f"{self.label} would grow more than {self.limits.ratio} times when unpacked, as no real table does")
 
 
-class Guarded:
+class GuardedFile:
     """A stream whose damage is said in a sentence, and which never gives more than the limits allow."""
 
     def __init__(self, file: IO[bytes], member: Member) -> None:
-        self.file, self.member, self.given = file, member, 0
+        self.file, self.member, self.bytes_read = file, member, 0
 
     def read(self, count: int) -> bytes:
         """Return `count` bytes, fewer at the end only."""
         pieces, remaining = list[bytes](), count
-        with explain_damage(self.member.shown):
+        with explain_damage(self.member.label):
             while remaining and (piece := self.file.read(min(remaining, 4 * SMALL))):
                 pieces.append(piece)
                 remaining -= len(piece)
-                self.given += len(piece)
-                self.member.check(self.given, self.member.packed)
+                self.bytes_read += len(piece)
+                self.member.check(self.bytes_read, self.member.packed)
         return b"".join(pieces) if len(pieces) != 1 else pieces[0]
 
 
 def refuse_large(rows: int, columns: int, source: Any) -> None:
     """Raises InputError where the table of a member or a sheet has more than may be read."""
     if rows > source.limits.rows:
-        raise InputError(f"{source.shown} has {rows:,} rows; at most {source.limits.rows:,} are read")
+        raise InputError(f"{source.label} has {rows:,} rows; at most {source.limits.rows:,} are read")
     if columns > source.limits.columns:
-        raise InputError(f"{source.shown} has {columns:,} columns; at most {source.limits.columns} are read")
+        raise InputError(f"{source.label} has {columns:,} columns; at most {source.limits.columns} are read")
 
 
-def members(source: Source, limits: Limits = NO_LIMITS) -> list[Member]:
+def list_members(source: Source, limits: Limits = NO_LIMITS) -> list[Member]:
     """Return the files of a source in the natural order of their names. Raises InputError when there is nothing to read."""
     if isinstance(source, Upload):
-        shown = shown_name(source.name)
-        return list(_expanded(Member(shown, shown, lambda: io.BytesIO(source.data), len(source.data), limits)))
+        label = display_name(source.name)
+        return list(_expand(Member(label, label, lambda: io.BytesIO(source.data), len(source.data), limits)))
     try:
         if source.is_dir():
             paths = {path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_file()}
-            ordered_names = in_order([name for name in paths if not _hidden(PurePosixPath(name).parts)])
-            return list(_each_expanded([_of(paths[name], name, limits) for name in ordered_names]))
+            ordered_names = order_names([name for name in paths if not _is_hidden(PurePosixPath(name).parts)])
+            return list(_expand_each([_describe_file(paths[name], name, limits) for name in ordered_names]))
         if not source.is_file():
             raise InputError(f"there is no file or folder {str(source)!r}")
-        return list(_expanded(_of(source, source.name, limits)))
+        return list(_expand(_describe_file(source, source.name, limits)))
     except OSError as error:
         raise InputError(f"{str(source)!r} cannot be read: {error.strerror or error}") from None
 
 
-def files_beside(path: Path) -> list[Member]:
+def list_neighbours(path: Path) -> list[Member]:
     """Return the files of the folder that a file lies in, among which may be its titles."""
     with contextlib.suppress(OSError):
         near = [one for one in sorted(path.parent.iterdir()) if one.is_file() and one != path]
-        return [_of(one, one.name, NO_LIMITS)._replace(kind="text") for one in near]
+        return [_describe_file(one, one.name, NO_LIMITS)._replace(kind="text") for one in near]
     return []
 
 
-def shown_name(name: str) -> str:
+def display_name(name: str) -> str:
     """Return a file's own name without folders, control characters and reading-direction marks; at most sixty characters."""
     last = re.split(r"[\\/]", name)[-1]
     plain = "".join(c for c in last if unicodedata.category(c) != "Cc" and c not in DIRECTIONS).strip(" .") or "file"
@@ -182,123 +182,123 @@ def shown_name(name: str) -> str:
     return plain[: 60 - len(ending)] + ending
 
 
-def in_order(names: list[str]) -> list[str]:
+def order_names(names: list[str]) -> list[str]:
     """Return names in natural order, what is for training before what is for validation and test."""
     stage = {"valid": 1, "val": 1, "dev": 1, "test": 2}
     ordered = [names[at] for at in natural_order(names)]
     return sorted(ordered, key=lambda name: max(stage.get(word, 0) for word in re.split(r"[^a-z]+", name.lower())))
 
 
-def _of(path: Path, name: str, limits: Limits) -> Member:
+def _describe_file(path: Path, name: str, limits: Limits) -> Member:
     return Member(name, path.name, lambda: path.open("rb"), path.stat().st_size, limits)
 
 
-def _hidden(parts: tuple[str, ...]) -> bool:
+def _is_hidden(parts: tuple[str, ...]) -> bool:
     return any(part.startswith((".", "_", "__MACOSX")) and part != "__init__" for part in parts)
 
 
-def _expanded(member: Member, depth: int = 0, strict: bool = True) -> Iterator[Member]:
+def _expand(member: Member, depth: int = 0, strict: bool = True) -> Iterator[Member]:
     """Yield the tables inside: what is packed is unpacked, and an archive's files one by one."""
     with member.open() as file:
         head = file.read(HEAD).removeprefix(codecs.BOM_UTF8)
     if head.startswith(GZIP):
         if depth > 2:
-            raise InputError(f"{member.shown} is packed more than twice: pack the table itself, once")
+            raise InputError(f"{member.label} is packed more than twice: pack the table itself, once")
         inner = re.sub(r"(?i)\.(gz|gzip)$", "", member.name)
-        yield from _expanded(member._replace(name=inner, opener=partial(_unpacked, member.opener)), depth + 1, strict)
+        yield from _expand(member._replace(name=inner, opener=partial(_open_gzip, member.opener)), depth + 1, strict)
     elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        yield from _unzipped(member)
+        yield from _expand_zip(member)
     elif head[257:262] == b"ustar":
-        raise InputError(f"{member.shown} is a tar archive: unpack it (tar -xf FILE), and give the folder or the table inside")
+        raise InputError(f"{member.label} is a tar archive: unpack it (tar -xf FILE), and give the folder or the table inside")
     else:
         for magic, what, remedy in REFUSED:
             if re.match(magic, head, re.IGNORECASE | re.DOTALL):
                 if strict:
-                    raise InputError(f"{member.shown} is {what}: {remedy}")
+                    raise InputError(f"{member.label} is {what}: {remedy}")
                 yield member._replace(kind="other")
                 return
         yield member._replace(kind=next((kind for magic, kind in KINDS if head.startswith(magic)), "text"))
 
 
 @contextlib.contextmanager
-def _unpacked(opener: Opener) -> Iterator[IO[bytes]]:
+def _open_gzip(opener: Opener) -> Iterator[IO[bytes]]:
     with opener() as file, gzip.GzipFile(fileobj=file, mode="rb") as inside:
         yield cast(IO[bytes], inside)
 
 
 @contextlib.contextmanager
-def _from_zip(opener: Opener, name: str) -> Iterator[IO[bytes]]:
+def _open_zipped(opener: Opener, name: str) -> Iterator[IO[bytes]]:
     with opener() as file, zipfile.ZipFile(file) as archive, archive.open(name) as inside:
         yield inside
 
 
-def _unzipped(member: Member) -> Iterator[Member]:
-    with explain_damage(member.shown), member.opener() as file, zipfile.ZipFile(file) as archive:
+def _expand_zip(member: Member) -> Iterator[Member]:
+    with explain_damage(member.label), member.opener() as file, zipfile.ZipFile(file) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir()]
     names = [info.filename for info in infos]
     if "[Content_Types].xml" in names:
         if any(name.startswith("xl/") for name in names):
-            yield from _sheets(member)
+            yield from _expand_sheets(member)
             return
-        raise InputError(f"{member.shown} is an office document: {AS_CSV}")
+        raise InputError(f"{member.label} is an office document: {AS_CSV}")
     if names[:1] == ["mimetype"]:
-        raise InputError(f"{member.shown} is an OpenDocument file: save the sheet as .xlsx or CSV")
+        raise InputError(f"{member.label} is an OpenDocument file: save the sheet as .xlsx or CSV")
     if names and all(name.endswith(".npy") for name in names):
-        raise InputError(f"{member.shown} is a NumPy archive: {AS_CSV}")
+        raise InputError(f"{member.label} is a NumPy archive: {AS_CSV}")
     member.check(sum(info.file_size for info in infos), member.packed)
     if any(info.flag_bits & 1 for info in infos):
-        raise InputError(f"{member.shown} is protected by a password: pack it without one")
-    if ":" in member.shown:
-        raise InputError(f"{member.shown} holds another archive: pack the table itself, once")
+        raise InputError(f"{member.label} is protected by a password: pack it without one")
+    if ":" in member.label:
+        raise InputError(f"{member.label} holds another archive: pack the table itself, once")
     if len(names) > member.limits.files:
-        raise InputError(f"{member.shown} holds {len(names):,} files; at most {member.limits.files:,} are looked at")
+        raise InputError(f"{member.label} holds {len(names):,} files; at most {member.limits.files:,} are looked at")
     for name in names:  # none is ever written to disk; a name that leads out of an archive was meant to be
         parts = re.split(r"[\\/]", name)
         if parts[0] == "" or ".." in parts or re.match(r"[A-Za-z]:", name):
-            raise InputError(f"{member.shown} holds a file whose name points outside the archive: pack the table itself")
-    sizes = {info.filename: info.compress_size for info in infos if not _hidden(PurePosixPath(info.filename).parts)}
+            raise InputError(f"{member.label} holds a file whose name points outside the archive: pack the table itself")
+    sizes = {info.filename: info.compress_size for info in infos if not _is_hidden(PurePosixPath(info.filename).parts)}
     inside = list[Member]()
-    for name in in_order(list(sizes)):
-        shown, opener = f"{member.shown}:{shown_name(name)}", partial(_from_zip, member.opener, name)
-        inside.append(Member(name, shown, opener, max(sizes[name], 1), member.limits))
-    yield from _expanded(inside[0]) if len(inside) == 1 else _each_expanded(inside)
+    for name in order_names(list(sizes)):
+        label, opener = f"{member.label}:{display_name(name)}", partial(_open_zipped, member.opener, name)
+        inside.append(Member(name, label, opener, max(sizes[name], 1), member.limits))
+    yield from _expand(inside[0]) if len(inside) == 1 else _expand_each(inside)
 
 
-def _each_expanded(parts: list[Member]) -> Iterator[Member]:
+def _expand_each(parts: list[Member]) -> Iterator[Member]:
     """Yield the tables of several files; what is no table or not complete keeps its place among them."""
     for part in parts:
         try:
-            yield from list(_expanded(part, strict=False))
+            yield from list(_expand(part, strict=False))
         except IncompleteFile:
             yield part._replace(kind="torn")
 
 
-def _sheets(member: Member) -> Iterator[Member]:
-    """Yield the sheets of a workbook as members of their own."""
+def _expand_sheets(member: Member) -> Iterator[Member]:
+    """Yield the sheets of a workbook as list_members of their own."""
     data = member.read()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         member.check(sum(info.file_size for info in archive.infolist()), len(data))
     try:
         texts = sheets_as_csv(data, member.limits.rows, member.limits.columns)
     except Exception:  # what the library raises of torn files is of every kind
-        raise IncompleteFile(f"{member.shown} is not a complete Excel file: write it again, or {AS_CSV}") from None
+        raise IncompleteFile(f"{member.label} is not a complete Excel file: write it again, or {AS_CSV}") from None
     for title, text in texts.items():
         sheet = member._replace(opener=partial(io.BytesIO, text), kind="sheet")
         if len(texts) > 1:
-            sheet = sheet._replace(name=f"{member.name}/{title}", shown=f"{member.shown}:{shown_name(title)}")
+            sheet = sheet._replace(name=f"{member.name}/{title}", label=f"{member.label}:{display_name(title)}")
         yield sheet
 
 
 @contextlib.contextmanager
-def explain_damage(shown: str) -> Iterator[None]:
+def explain_damage(label: str) -> Iterator[None]:
     """Turn what the unpackers raise into one sentence."""
     try:
         yield
     except InputError:
         raise
     except RuntimeError as error:  # a password, another way of packing (NotImplementedError)
-        raise InputError(f"{shown} cannot be unpacked: {error}") from None
+        raise InputError(f"{label} cannot be unpacked: {error}") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
-            raise InputError(f"{shown} cannot be read: {error.strerror or error}") from None
-        raise IncompleteFile(f"{shown} is not a complete archive: download or pack it again") from None
+            raise InputError(f"{label} cannot be read: {error.strerror or error}") from None
+        raise IncompleteFile(f"{label} is not a complete archive: download or pack it again") from None

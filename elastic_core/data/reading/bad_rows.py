@@ -22,38 +22,38 @@ class Faults:
     count: int = 0
     rows: int = 0
     kinds: dict[str, int] = field(default_factory=dict)
-    counted: str = "line"
+    unit: str = "line"
 
     def table(self) -> pd.DataFrame:
-        return pd.DataFrame(self.first, columns=[self.counted, "what is wrong"])
+        return pd.DataFrame(self.first, columns=[self.unit, "what is wrong"])
 
     @property
     def rest(self) -> int:
         return self.count - len(self.first)
 
-    def named(self) -> str:
+    def list_first(self) -> str:
         """`line 3: the time is missing; line 9: …` for the first few."""
         more = "; …" if self.count > NAMED else ""
-        return "; ".join(f"{self.counted} {line}: {what}" for line, what in self.first[:NAMED]) + more
+        return "; ".join(f"{self.unit} {line}: {what}" for line, what in self.first[:NAMED]) + more
 
     def sentence(self) -> str:
         """What was left out, without a full stop; nothing where all rows are good."""
         if not self.count:
             return ""
         rows, are = f"{self.count:,} of {self.rows:,} rows", "was" if self.count == 1 else "were"
-        return f"{rows} cannot be used and {are} left out ({self.named()})"
+        return f"{rows} cannot be used and {are} left out ({self.list_first()})"
 
 
-def weigh(found: Iterable[tuple[int, str]], rows: int, shown: str, counted: str = "line") -> Faults:
-    """The faults of a file of so many rows. Raises InputError, naming the first lines, where they are more than the share."""
-    ordered = sorted(found)
+def weigh_faults(bad_rows: Iterable[tuple[int, str]], rows: int, label: str, unit: str = "line") -> Faults:
+    """Return the faults of a file of so many rows. Raises InputError where they are more than the share."""
+    ordered = sorted(bad_rows)
     kinds = Counter(what for _, what in ordered)
-    faults = Faults(tuple(ordered[:LISTED]), len(ordered), rows, dict(kinds.most_common()), counted)
+    faults = Faults(tuple(ordered[:LISTED]), len(ordered), rows, dict(kinds.most_common()), unit)
     if faults.count > SHARE * rows:
-        times = any("that is understood" in what for what in kinds)
-        hint = "write times as 2023-12-31 18:50:22" if times else "perhaps other columns were meant"
+        dates = any(" no date" in what for what in kinds)
+        hint = "write times as 2023-12-31 18:50:22" if dates else "perhaps other columns were meant"
         raise InputError(
-            f"{shown}, {faults.named()}: {faults.count:,} of {rows:,} rows cannot be used, and at most a tenth may be "
+            f"{label}, {faults.list_first()}: {faults.count:,} of {rows:,} rows cannot be used, and at most a tenth may be "
             f"left out; {hint}"
         )
     return faults

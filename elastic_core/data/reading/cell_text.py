@@ -36,7 +36,7 @@ class Spellings:
     def __init__(self) -> None:
         self.known = pa.array([], pa.large_string())
 
-    def numbers(self, column: Any) -> np.ndarray:
+    def add(self, column: Any) -> np.ndarray:
         """Take a part; return the places [rows] of its cells among the texts. What is missing is an empty one."""
         coded = pc.dictionary_encode(pc.fill_null(to_text(column), ""))
         texts = pc.cast(coded.dictionary, self.known.type)
@@ -55,12 +55,12 @@ def to_text(column: Any) -> Any:
     if is_string(column.type) or is_integer(column.type):
         return pc.cast(column, pa.string())
     if is_nested(column.type):
-        return pa.array(map(text_of, column.to_pylist()), pa.string())
+        return pa.array(map(format_cell, column.to_pylist()), pa.string())
     coded = pc.dictionary_encode(column)
-    return pa.array(map(text_of, coded.dictionary.to_pylist()), pa.string()).take(coded.indices)
+    return pa.array(map(format_cell, coded.dictionary.to_pylist()), pa.string()).take(coded.indices)
 
 
-def text_of(value: Any) -> str | None:
+def format_cell(value: Any) -> str | None:
     """Return one cell as text; None where it is none, or no finite number."""
     if value is None or isinstance(value, str):
         return value
@@ -72,11 +72,11 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, float | Decimal):
         return None if not np.isfinite(float(value)) else str(int(value)) if value == int(value) else str(value)
     if isinstance(value, list):
-        return "|".join(str(text_of(part)) for part in value)
+        return "|".join(str(format_cell(part)) for part in value)
     return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
-def share(cells: Any, pattern: str) -> float:
+def share_matching(cells: Any, pattern: str) -> float:
     """Return how many of some cells match, of one."""
     return float(pc.mean(pc.cast(pc.match_substring_regex(to_text(cells), pattern), pa.float64())).as_py() or 0)
 
@@ -87,10 +87,10 @@ def hold_lists(cells: Any) -> bool:
         return True
     one = r"['\"]?[A-Za-z_]{0,8}[0-9]+['\"]?"
     several = rf"^[\[{{].*[\]}}]$|^{one}(\s*[,|;\s]\s*{one})+$"
-    return is_string(cells.type) and share(cells.slice(0, 1_000), several) > 0.8
+    return is_string(cells.type) and share_matching(cells.slice(0, 1_000), several) > 0.8
 
 
-def split(cells: Any) -> Any:
+def split_lists(cells: Any) -> Any:
     """Return lists of the ids in such cells."""
     if is_nested(cells.type):
         return cells

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy import ndarray
 
-from elastic_core.data.reading.cell_text import Spellings, clean_cell, hold_lists, share, split, to_text
-from elastic_core.data.reading.time_columns import NONE, Times, Undecided, clock
+from elastic_core.data.reading.cell_text import Spellings, clean_cell, hold_lists, share_matching, split_lists, to_text
+from elastic_core.data.reading.time_columns import NONE, Times, Undecided, read_clocks
 from elastic_core.data.reading.time_units import EARLY, LATE
 from elastic_core.errors import InputError
 
@@ -47,17 +47,19 @@ COUNTERS = {"timestamp", "ts", "time", "t"}  # may hold plain numbers that only 
 TIME_WORDS = set(
     "time times date datetime timestamp tstamp stamp ts dt at day when created utc uts datum zeit fecha hora uhrzeit".split()
 )
-PERSON = re.compile(
-    r"(?i)user|customer|client|buyer|member|visitor|account|profile|person|e-?mail|reader|player|listener|patron|borrower|guest"
-    r"|student|learner|viewer|subscriber|shopper|contact|patient|donor|passenger|employee"
+PERSON_NAME = re.compile(  # one of them: a column of `visitors` counts them
+    r"(?i)(user|customer|client|buyer|member|visitor|account|profile|person|e-?mail|reader|player|listener|patron|borrower|guest"
+    r"|student|learner|viewer|subscriber|shopper|contact|patient|donor|passenger|employee)(?!s)"
 )
-THING = re.compile(
-    r"(?i)item|product|title|track|song|movie|film|article|listing|book|game|page|video|content|show|url|sku|asin|isbn"
+ITEM_NAME = re.compile(
+    r"(?i)item|product|title|track|song|movie|film|episode|article|artist|listing|book|game|page|video|content|show|url|sku|asin|isbn"
 )
-CODE = re.compile(r"(?i)sku|asin|isbn|code|number|(?:^|[^a-z])id$|(?-i:[a-z]I[dD]$)")
-MEASURE = re.compile(
-    r"(?i)order|transaction|event.?(?:id|type|name)|price|quantity|amount|total|tax|cost|rating|score|count|duration|played|length|^ms"
+LIKELY = {"user": PERSON_NAME, "item": ITEM_NAME}
+CODE_NAME = re.compile(r"(?i)sku|asin|isbn|code|number|mail|(?:^|[^a-z])id$|(?-i:[a-z]I[dD]$)")
+AMOUNT_NAME = re.compile(
+    r"(?i)price|quantity|qty|amount|total|tax|cost|rating|score|count(?!ry)|duration|played|length|^ms|number.?of|views"
 )
+GROUP_NAME = re.compile(r"(?i)order|transaction|event.?(?:id|type|name)")  # of events of one person
 LATER = tuple(  # words of what happens before or after an event begin so
     "due limit estimat deliver ship fulfil expir releas publish birth born updat modif upload load sent receiv return end stop "
     "login signup regist etl sync export".split()
@@ -68,7 +70,7 @@ LISTED_IDS = r"^(B[0-9A-Z]{9}|[0-9]{9}[0-9X])$", r"^A[0-9A-Z]{9,20}$"  # of Amaz
 KINDS = ("nothing", "order", "clock", "year", "day", "moment")  # what the values of a column can tell of a time, least first
 NOTHING, ORDER, CLOCK, YEAR, DAY, MOMENT = range(6)
 IN_ORDER = ("time", "")  # of a choice: there are no times, the rows are in order
-FILLED, ENOUGH, FEW_ITEMS, YEAR_LONG = 0.9, 50, 10, 366 * 86_400
+FILLED, ENOUGH, FEW, YEAR_LONG = 0.9, 50, 10, 366 * 86_400
 
 
 class ColumnProfile:
@@ -76,14 +78,15 @@ class ColumnProfile:
 
     def __init__(self, name: str, cells: Any) -> None:
         self.name, self.cells, self.key = name, cells, usual_key(name)
+        self.words = set(re.findall(r"[a-z]+", re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name).lower()))
 
     @cached_property
     def codes(self) -> ndarray:
         """int [rows]: the place of each cell among the different ones, -1 where nothing is said."""
         spellings = Spellings()
-        places = spellings.numbers(self.cells)
-        clean, _ = pd.factorize(np.array([clean_cell(text) or None for text in spellings.texts], dtype=object))
-        return np.asarray(clean[places])
+        places = spellings.add(self.cells)
+        codes, _ = pd.factorize(np.array([clean_cell(text) or None for text in spellings.texts], dtype=object))
+        return np.asarray(codes[places])
 
     @cached_property
     def counts(self) -> ndarray:
@@ -96,7 +99,7 @@ class ColumnProfile:
 
     @cached_property
     def kind(self) -> int:
-        return kind_of(self.cells)
+        return find_time_kind(self.cells)
 
     @cached_property
     def holds_lists(self) -> bool:
@@ -105,14 +108,23 @@ class ColumnProfile:
     @cached_property
     def is_written(self) -> bool:
         """Whether most cells are dates in words or digits with marks between them, as nothing but a time is."""
-        marks = r"\d[-/.:年 ]\s?\d|\d\s?[A-Za-z]{3}"
-        return pa.types.is_temporal(self.cells.type) or share(self.cells.slice(0, 200), marks) > 0.8
+        marks = r"\d[-/:年 ]\s?\d|\d\.\s?\d+\.\s?\d|\d\s?[A-Za-z]{3}"
+        return pa.types.is_temporal(self.cells.type) or share_matching(self.cells.slice(0, 200), marks) > 0.8
+
+    @property
+    def is_timely(self) -> bool:
+        return bool(self.words & TIME_WORDS) or self.is_written
+
+    @property
+    def is_later(self) -> bool:
+        """Whether this is called a time before or after the event: when it was due, shipped, updated or received."""
+        return any(word.startswith(LATER) for word in self.words)
 
     @cached_property
     def is_id(self) -> bool:
         """Whether the values could be ids: filled in, not constant, no numbers with a fraction. A few rows tell little."""
         filled, values = (FILLED, 2) if len(self.codes) >= ENOUGH else (1e-9, 1)
-        fraction = self.key not in KNOWN and share(self.cells.slice(0, 1_000), r"^-?\d+\.\d*[1-9]\d*$") > 0.5
+        fraction = self.key not in KNOWN and share_matching(self.cells.slice(0, 1_000), r"^-?\d+\.\d*[1-9]\d*$") > 0.5
         nested = pa.types.is_nested(self.cells.type)
         return self.holds_lists or not (nested or fraction or self.filled < filled or len(self.counts) < values)
 
@@ -128,9 +140,13 @@ class ColumnProfile:
         return self.counts[self.counts > 1].sum() > rows / 2 and (self.counts.max() <= rows / 2 or len(self.counts) < 6)
 
     @property
+    def are_many(self) -> bool:
+        """Whether the values are many enough for people or things, of whose kinds there are few. A few rows tell little."""
+        return len(self.codes) < 2 * ENOUGH or self.holds_lists or len(self.counts) > FEW
+
+    @property
     def names_things(self) -> bool:
-        """Whether values are many enough for things (a kind of thing has few), and no value stands for its row alone."""
-        return len(self.codes) < 2 * ENOUGH or self.holds_lists or (len(self.counts) > FEW_ITEMS and not self.stands_once)
+        return self.holds_lists or (self.are_many and not self.stands_once)
 
     def follows_from(self, other: "ColumnProfile") -> bool:
         """Whether the other's values, of which at least five have several rows, have one value of this in nearly all of them."""
@@ -139,16 +155,23 @@ class ColumnProfile:
         several = groups.nunique()[groups.size() > 1]
         return len(several) >= 5 and float((several > 1).mean()) < 0.02
 
+    def is_trait_of(self, other: "ColumnProfile") -> bool:
+        """Whether one value of the other, of which there are as many or more, always has one value of this."""
+        return self is not other and len(self.counts) <= len(other.counts) < len(other.codes) and self.follows_from(other)
+
     @property
     def counts_moments(self) -> bool:
         """Whether these are numbers as moments are: close together beside their size, but over a day and more."""
         numbers = pd.to_numeric(pd.Series(to_text(self.cells).to_pylist()), errors="coerce")
-        return not CODE.search(self.name) and 5e-5 < (numbers.max() - numbers.min()) / max(numbers.median(), 1) < 0.3
+        return not CODE_NAME.search(self.name) and 5e-5 < (numbers.max() - numbers.min()) / max(numbers.median(), 1) < 0.3
 
     @property
     def summary(self) -> str:
         values = "one value" if len(self.counts) == 1 else f"{len(self.counts):,} values"
         return f"{values} in {len(self.codes):,} rows"
+
+
+Profiles = dict[str, ColumnProfile]
 
 
 class Choice(NamedTuple):
@@ -159,22 +182,23 @@ class Choice(NamedTuple):
     ordered: bool
     candidates: dict[str, list[ColumnProfile]] = {}  # noqa: RUF012
     rejected: tuple[str, ...] = ()  # why columns that are called a time are none
-    unfit: tuple[ColumnProfile, ...] = ()  # columns that are called a person, and whose values are none
+    unfit: tuple[ColumnProfile, ...] = ()  # columns that are called a person or an item, and whose values are none
+    heading: str = ""  # a column that is filled in on lines without an event, above those of a person
 
     @property
     def missing(self) -> list[str]:
         return [ours for ours in NEEDED if ours not in self.roles and not (ours == "time" and self.ordered)]
 
 
-def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> Choice:
+def choose_columns(sample: Any, mapping: Mapping[str, str], label: str, headed: bool) -> Choice:
     """Return which column of the sample's is what. Raises InputError where one that was said is not there."""
     names = list(sample.column_names)
-    roles = {ours: _find_column(name, names, ours, shown) for ours, name in given.items() if (ours, name) != IN_ORDER}
-    twice = [name for name in roles.values() if list(roles.values()).count(name) > 1]
-    if twice:
-        raise InputError(f"the column {twice[0]!r} cannot be two things at once: choose another for one of them")
+    roles = {ours: _find_column(name, names, ours, label) for ours, name in mapping.items() if (ours, name) != IN_ORDER}
+    needed = [roles[ours] for ours in NEEDED if ours in roles]
+    if repeated := [name for name in needed if needed.count(name) > 1]:
+        raise InputError(f"the column {repeated[0]!r} cannot be two things at once: choose another for one of them")
     profiles = {name: ColumnProfile(name, sample[name]) for name in names}
-    why, in_order, rejected = dict.fromkeys(roles, "as you said"), IN_ORDER in given.items(), list[str]()
+    why, in_order, rejected = dict.fromkeys(roles, "as you said"), IN_ORDER in mapping.items(), list[str]()
     pairs_alone = not headed and len(names) == 2 and not roles
     if headed:
         _choose_named(profiles, roles, why)
@@ -190,38 +214,48 @@ def choose(sample: Any, given: Mapping[str, str], shown: str, headed: bool) -> C
     choice = Choice(roles, why, in_order or pairs_alone or ("time" not in roles and holds_lists), rejected=tuple(rejected))
     if not choice.missing:
         return choice
-    unfit = tuple(one for one in profiles.values() if one.key in NAMES["user"] and one.name not in roles.values())
-    return choice._replace(candidates=_find_candidates(profiles, choice), unfit=unfit)
+    candidates = _find_candidates(profiles, choice)
+    named = {ours: any(likely.search(one.name) for one in candidates.get(ours, ())) for ours, likely in LIKELY.items()}
+    unfit = [one for ours in choice.missing if not named.get(ours, True) for one in profiles.values() if one.key in NAMES[ours]]
+    dated = profiles[roles["time"]].codes >= 0 if "time" in roles else np.ones(len(sample), bool)
+    headings = [one.name for one in profiles.values() if 0 < one.filled < 0.5 and not (dated & (one.codes >= 0)).any()]
+    return choice._replace(candidates=candidates, unfit=tuple(unfit), heading="".join(headings[:1]))
 
 
-def _find_column(name: str, names: list[str], ours: str, shown: str) -> str:
+def _find_column(name: str, names: list[str], ours: str, label: str) -> str:
     if ours not in ROLES:
         raise InputError(f"data.columns maps {ours!r}, which is none of {', '.join(ROLES)}")
     if name in names:
         return name
     if name.isdecimal() and 1 <= int(name) <= len(names):
         return names[int(name) - 1]
-    raise InputError(f"{shown} has no column {name!r} (for {ours}); it has: {', '.join(names[:30])}")
+    raise InputError(f"{label} has no column {name!r} (for {ours}); it has: {', '.join(names[:30])}")
 
 
 # --- names that are certain, where the values agree ------------------------------------------------------------------
 
 
-def _choose_named(profiles: dict[str, ColumnProfile], roles: dict[str, str], why: dict[str, str]) -> None:
+def _choose_named(profiles: Profiles, roles: dict[str, str], why: dict[str, str]) -> None:
     """Add user, item, title and genres: the first certain name whose values could be that."""
-    of_lists = any(one.holds_lists for one in profiles.values())  # a row a person
-    fits = {
-        "user": lambda one: one.is_id and (of_lists or not one.stands_once),
-        "item": lambda one: one.is_id and (one.key in PLAIN_ITEMS or one.names_things),
-    }
+    lists = any(one.holds_lists for one in profiles.values())
+    crowd = any(PERSON_NAME.search(one.name) and one.is_id and one.are_many for one in profiles.values())
+
+    def holds_people(one: ColumnProfile) -> bool:
+        return one.is_id and (lists or not one.stands_once) and (one.are_many or not crowd)  # few are who served the many
+
+    def holds_items(one: ColumnProfile) -> bool:
+        beside = lists and not one.holds_lists and _stands_once(profiles, roles)
+        return one.is_id and (one.key in PLAIN_ITEMS or one.names_things) and not beside
+
+    fits = {"user": holds_people, "item": holds_items}
     for ours in ("user", "item", "title", "genres"):
-        named_columns = [one for one in profiles.values() if one.key in NAMES[ours] and one.name not in roles.values()]
-        named_columns.sort(key=lambda one: (ours not in fits and one.filled <= 0.5, NAMES[ours].index(one.key)))
-        chosen = next(filter(fits.get(ours), named_columns), None)
+        columns = [one for one in profiles.values() if one.key in NAMES[ours] and one.name not in roles.values()]
+        columns.sort(key=lambda one: (ours not in fits and one.filled <= 0.5, NAMES[ours].index(one.key)))
+        chosen = next(filter(fits.get(ours), columns), None)
         if chosen is None or ours in roles:
             continue
         roles[ours], why[ours] = chosen.name, "by its name"
-        for other in [one for one in named_columns if one is not chosen][:1] if ours in fits else ():
+        for other in [one for one in columns if one is not chosen][:1] if ours in fits else ():
             if fits[ours](other):
                 why[ours] += f", before {other.name!r}"
             elif other.filled < FILLED:
@@ -230,23 +264,21 @@ def _choose_named(profiles: dict[str, ColumnProfile], roles: dict[str, str], why
                 why[ours] += f"; {other.name!r} has {other.summary}"
 
 
-def _choose_time(profiles: dict[str, ColumnProfile], roles: dict[str, str], why: dict[str, str]) -> list[str]:
+def _choose_time(profiles: Profiles, roles: dict[str, str], why: dict[str, str]) -> list[str]:
     """Add the time, where one column could order the events of a person; return why others could not."""
     free = [one for one in profiles.values() if one.name not in roles.values()]
-    owners = _owners(profiles, roles)
-    named_columns = [one for one in free if one.key in NAMES["time"]]
-    others = [one for one in free if one not in named_columns and (_words(one.name) & TIME_WORDS or one.is_written)]
-    reasons = {one.name: _why_no_time(one, owners, counter=one.key in COUNTERS) for one in (*named_columns, *others)}
-    ranked = [one for one in named_columns if not reasons[one.name]]
+    owners = _find_owners(profiles, roles)
+    named = [one for one in free if one.key in NAMES["time"]]
+    others = [one for one in free if one not in named and one.is_timely]
+    reasons = {one.name: _explain_no_time(one, owners, counter=one.key in COUNTERS) for one in (*named, *others)}
+    ranked = [one for one in named if not reasons[one.name]]
     ranked.sort(key=lambda one: (-one.kind, NAMES["time"].index(one.key)))
     fits = [one for one in others if not reasons[one.name]]
-    fits = [one for one in fits if not _is_later(one.name)] or fits  # names break a tie
-    if not ranked:
-        ranked = fits if len(fits) == 1 else []
+    fits = [one for one in fits if not one.is_later] or fits  # names break a tie
+    if not ranked and len(fits) == 1:
+        ranked = fits
     if not ranked and not fits:  # what is wrong with its cells is said when they are read
-        ranked = [
-            one for one in named_columns if one.kind == YEAR or (one.kind == NOTHING and one.key in COUNTERS and one.filled > 0)
-        ]
+        ranked = [one for one in named if one.kind == YEAR or (one.kind == NOTHING and one.key in COUNTERS and one.filled > 0)]
     if ranked:
         roles["time"] = ranked[0].name
         why["time"] = f"its values tell a {KINDS[ranked[0].kind]}"
@@ -255,13 +287,18 @@ def _choose_time(profiles: dict[str, ColumnProfile], roles: dict[str, str], why:
     return [f"{name!r} {reason}" for name, reason in reasons.items() if reason]
 
 
-def _owners(profiles: dict[str, ColumnProfile], roles: Mapping[str, str]) -> dict[str, ColumnProfile]:
+def _stands_once(profiles: Profiles, roles: Mapping[str, str]) -> bool:
+    """Whether each person has one row: where lists stand in it, an item beside them is the one that came last."""
+    return "user" in roles and len(profiles[roles["user"]].counts) == len(profiles[roles["user"]].codes)
+
+
+def _find_owners(profiles: Profiles, roles: Mapping[str, str]) -> dict[str, ColumnProfile]:
     """Return the columns whose values have several events each: of people and of items, a row an event."""
     columns = {ours: profiles[roles[ours]] for ours in ("user", "item") if ours in roles}
     return {ours: one for ours, one in columns.items() if not one.holds_lists}
 
 
-def _why_no_time(one: ColumnProfile, owners: dict[str, ColumnProfile], counter: bool = False) -> str:
+def _explain_no_time(one: ColumnProfile, owners: dict[str, ColumnProfile], counter: bool = False) -> str:
     """Return why a column cannot order the events of a person; nothing where it can."""
     if one.filled < 0.5:
         return f"is empty on {1 - one.filled:.0%} of the rows"
@@ -284,62 +321,69 @@ def _choose_by_place(columns: list[ColumnProfile]) -> dict[str, str]:
     few = [len(one.counts) <= max(2, min(20, len(one.codes) // 20)) for one in columns]
     timed = len(columns) > 2
     small = timed and any(few[:2]) and len(columns[0].codes) > 40
-    places = [False] * (len(columns) - 1) + [timed]  # of times
-    if len(columns) < 2 or small or not all(few[2:-1]) or [one.kind >= DAY for one in columns] != places:
+    times = [False] * (len(columns) - 1) + [timed]
+    if len(columns) < 2 or small or not all(few[2:-1]) or [one.kind >= DAY for one in columns] != times:
         return {}
-    ids = columns[1::-1] if all(share(one.cells, form) > 0.9 for one, form in zip(columns, LISTED_IDS, strict=False)) else columns
+    turned = all(share_matching(one.cells, form) > 0.9 for one, form in zip(columns, LISTED_IDS, strict=False))
+    ids = columns[1::-1] if turned else columns
     return {"user": ids[0].name, "item": ids[1].name, **({"time": columns[-1].name} if timed else {})}
 
 
 # --- what to ask -------------------------------------------------------------------------------------------------------
 
 
-def _find_candidates(profiles: dict[str, ColumnProfile], choice: Choice) -> dict[str, list[ColumnProfile]]:
+def _find_candidates(profiles: Profiles, choice: Choice) -> dict[str, list[ColumnProfile]]:
     """Return the columns that each missing role could be, the likeliest first."""
     likely = {ours: name for ours, name in choice.roles.items() if ours != "title"}
     free = [one for one in profiles.values() if one.name not in likely.values() and one.is_id]
-    told = {one.name for one in free if one.is_written or _words(one.name) & TIME_WORDS or one.counts_moments or not choice.roles}
-    times = [one for one in free if one.kind >= DAY and one.name in told]
+    times = [one for one in free if one.kind >= DAY and (one.is_timely or one.counts_moments or not choice.roles)]
     ids = [one for one in free if one not in times and not (one.kind >= ORDER and one.is_written)]
     result = dict[str, list[ColumnProfile]]()
     for ours in choice.missing:
-        owners = _owners(profiles, likely)
+        owners = _find_owners(profiles, likely)
+        user = owners.get("user")
         if ours == "user":
-            things = [profiles[choice.roles[ours]] for ours in ("item", "title") if ours in choice.roles]
-            once = any(len(one.counts) == len(one.codes) for one in things)  # nothing is shared by people
-            whole = [*ids, *owners.values()]
-            fits = [
-                one for one in ids if one.comes_again and len(one.counts) > 1 and (PERSON.search(one.name) or not (
-                    once or MEASURE.search(one.name) or any(_is_trait(one, other) for other in whole)))
-            ]  # fmt: skip
-            fits.sort(key=lambda one: (not PERSON.search(one.name), not CODE.search(one.name)))
+            things = [profiles[choice.roles[each]] for each in ("item", "title") if each in choice.roles]
+            unshared = any(len(one.counts) == len(one.codes) for one in things)
+            others = [*ids, *owners.values()]
+            fits = [one for one in ids if _could_be_people(one, others, unshared, few_columns=len(profiles) < 4)]
+            fits.sort(key=lambda one: (not PERSON_NAME.search(one.name), not one.are_many, not CODE_NAME.search(one.name)))
         elif ours == "item":
-            user = profiles.get(likely.get("user", ""))
-            fits = [one for one in ids if one is not user and _could_be_things(one) and not (user and _is_trait(one, user))]
-            fits.sort(key=lambda one: -2 * bool(THING.search(one.name)) - bool(CODE.search(one.name)))
+            fits = [one for one in ids if one.name != likely.get("user") and _could_be_things(one, user)]
+            if _stands_once(profiles, likely):
+                fits = [one for one in fits if one.holds_lists] or fits
+            fits.sort(key=lambda one: (not ITEM_NAME.search(one.name), not one.comes_again, not CODE_NAME.search(one.name)))
         else:
-            fits = [one for one in times if not _why_no_time(one, owners)]
-            fits.sort(key=lambda one: (not one.is_written, _is_later(one.name)))
+            fits = [one for one in times if not _explain_no_time(one, owners)]
+            fits.sort(key=lambda one: (not one.is_written, one.is_later))
         result[ours] = fits[:3]
         if fits:
             likely[ours] = fits[0].name
     return result
 
 
-def _could_be_things(one: ColumnProfile) -> bool:
-    thing = THING.search(one.name) and not re.search("(?i)price|quantity", one.name)
-    return one.names_things and bool(thing or not (MEASURE.search(one.name) or PERSON.search(one.name)))
+def _could_be_people(one: ColumnProfile, others: list[ColumnProfile], unshared: bool, few_columns: bool) -> bool:
+    if not one.comes_again or len(one.counts) == 1:
+        return False
+    if PERSON_NAME.search(one.name):
+        return one.are_many or bool(CODE_NAME.search(one.name) or "name" in one.words)  # a household, not a kind of customer
+    if re.fullmatch(r"column \d+", one.name):
+        return one.are_many
+    no_name = any(pattern.search(one.name) for pattern in (AMOUNT_NAME, GROUP_NAME, ITEM_NAME))
+    counts = not (few_columns or CODE_NAME.search(one.name) or share_matching(one.cells, r"^-?[0-9.]+$") < 0.5)
+    return one.are_many and not (unshared or no_name or counts or any(one.is_trait_of(other) for other in others))
 
 
-def _is_trait(one: ColumnProfile, other: ColumnProfile) -> bool:
-    """Whether one value of the other, of which there are as many or more, always has one value of this."""
-    return one is not other and len(one.counts) <= len(other.counts) < len(other.codes) and one.follows_from(other)
+def _could_be_things(one: ColumnProfile, user: ColumnProfile | None) -> bool:
+    named = ITEM_NAME.search(one.name) or not (PERSON_NAME.search(one.name) or GROUP_NAME.search(one.name))
+    apart = user is not None and (one.is_trait_of(user) or user.follows_from(one))  # of one person alone, as an order is
+    return one.names_things and bool(named) and not AMOUNT_NAME.search(one.name) and not apart
 
 
 # --- what values tell of a time ----------------------------------------------------------------------------------------
 
 
-def _add_clock(profiles: dict[str, ColumnProfile], roles: dict[str, str], why: dict[str, str]) -> None:
+def _add_clock(profiles: Profiles, roles: dict[str, str], why: dict[str, str]) -> None:
     """A date and a clock in two columns are one time."""
     if "time" not in roles or profiles[roles["time"]].kind != DAY:
         return
@@ -351,34 +395,34 @@ def _add_clock(profiles: dict[str, ColumnProfile], roles: dict[str, str], why: d
         why["time"] = f"the day, with the clock of {clocks[0].name!r}"
 
 
-def kind_of(column: Any) -> int:
+def find_time_kind(column: Any) -> int:
     """Return the place in KINDS: what the values can tell of a time. (A few rows speak for all.)"""
-    some = column.slice(0, 2_000)
-    if pa.types.is_nested(some.type) or pa.types.is_boolean(some.type):
+    cells = column.slice(0, 2_000)
+    if pa.types.is_nested(cells.type) or pa.types.is_boolean(cells.type):
         return NOTHING
-    if hold_lists(some):
-        return MOMENT if kind_of(pc.list_element(split(some), 0)) >= DAY else NOTHING
+    if hold_lists(cells):
+        return MOMENT if find_time_kind(pc.list_element(split_lists(cells), 0)) >= DAY else NOTHING
     times = Times()
-    times.add(some)
+    times.add(cells)
     try:
         seconds, wrong = times.finish()
     except Undecided:
-        return DAY if not any(":" in str(text) for text in some.slice(0, 50).to_pylist()) else MOMENT
+        return DAY if not any(":" in str(text) for text in cells.slice(0, 50).to_pylist()) else MOMENT
     except InputError:
         return YEAR
-    given_columns = len(some) - list(wrong.values()).count(NONE)
+    filled = len(cells) - list(wrong.values()).count(NONE)
     values = np.delete(seconds.astype(np.float64), list(wrong))
-    if len(values) < 0.5 * max(1, given_columns) or not len(values):
-        return CLOCK if _is_clock(some) else NOTHING
+    if len(values) < 0.5 * max(1, filled) or not len(values):
+        return CLOCK if _is_clock(cells) else NOTHING
     if not EARLY <= np.median(values) <= min(LATE, datetime.now(UTC).timestamp() + YEAR_LONG):
-        return CLOCK if len(values) > 20 and values.max() < 240_000 and _is_clock(some) else ORDER
+        return CLOCK if len(values) > 20 and values.max() < 240_000 and _is_clock(cells) else ORDER
     return DAY if (values % 86_400 == values[0] % 86_400).all() else MOMENT
 
 
 def _is_clock(column: Any, hours: bool = False) -> bool:
     texts = [text for text in pc.cast(column.slice(0, 1_000), pa.string()).to_pylist() if clean_cell(text)]
     looks_like_clock = hours or all(":" in text for text in texts) or (bool(texts) and max(map(len, texts)) > 2)
-    return bool(texts) and looks_like_clock and bool(np.isfinite(clock(texts)).mean() > 0.95)
+    return bool(texts) and looks_like_clock and bool(np.isfinite(read_clocks(texts)).mean() > 0.95)
 
 
 # --- names -------------------------------------------------------------------------------------------------------------
@@ -390,16 +434,7 @@ def is_usual(name: str) -> bool:
 
 def usual_key(name: str) -> str:
     """Return the certain name that a column's name is a spelling of, or its letters and digits."""
-    whole, tail = (re.sub(r"[^0-9a-z]", "", part.lower()) for part in (name, name.rsplit(".", 1)[-1]))
-    turned = whole[2:] + "id" if re.match("(?i)id[^a-z]|id(?=[A-Z])", name) else whole  # id_game
-    return next((form for form in (whole, tail, whole.removesuffix("s"), turned) if form in KNOWN), whole)
-
-
-def _words(name: str) -> set[str]:
-    """Return the words of a name: candidate_rank has none of a time."""
-    return set(re.findall(r"[a-z]+", re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name).lower()))
-
-
-def _is_later(name: str) -> bool:
-    """Whether a name is one of a time before or after the event: when it was due, shipped, updated or received."""
-    return any(word.startswith(LATER) for word in _words(name))
+    letters, tail = (re.sub(r"[^0-9a-z]", "", part.lower()) for part in (name, name.rsplit(".", 1)[-1]))
+    turned = letters[2:] + "id" if re.match("(?i)id[^a-z]|id(?=[A-Z])", name) else letters  # id_game
+    singular = letters if letters[:-1] in NAMES["user"] else letters.removesuffix("s")  # users are counts, items are lists
+    return next((form for form in (letters, tail, singular, turned) if form in KNOWN), letters)

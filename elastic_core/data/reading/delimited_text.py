@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from elastic_core.data.reading.archives import AS_CSV, MOST_BYTES, Guarded, Member, refuse_large
+from elastic_core.data.reading.archives import AS_CSV, MOST_BYTES, GuardedFile, Member, refuse_large
 from elastic_core.data.reading.column_roles import is_usual
 from elastic_core.errors import InputError
 
@@ -45,7 +45,7 @@ class Part(NamedTuple):
         return self.start + row if self.lines is None else int(self.lines[row])
 
 
-def batch(table: Any) -> Any:
+def to_batch(table: Any) -> Any:
     """Return a table as one batch of records."""
     return pa.record_batch([column.combine_chunks() for column in table.columns], names=table.column_names)
 
@@ -70,7 +70,7 @@ class Layout(NamedTuple):
         return re.sub(rb"(?m)[ \t]+", b" ", re.sub(rb"(?m)^[ \t]+|[ \t]+\r?$", b"", data)) if self.separator == RUN else data
 
 
-def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
+def read_pieces(file: GuardedFile, notes: list[str]) -> Iterator[bytes]:
     """Yield the text in UTF-8, whole lines at a time. Raises InputError for what is no text."""
     data, rest, line, encoding = file.read(STRETCH), b"", 1, ""
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -81,65 +81,63 @@ def pieces(file: Guarded, notes: list[str]) -> Iterator[bytes]:
         data = decoder.decode(data, not more).encode() if decoder else data
         rest += data if b"\n" in data[:HEAD] else data.replace(b"\r", b"\n")
         if b"\0" in rest[:HEAD]:
-            raise InputError(f"{file.member.shown} is not a text file in UTF-8 (it holds NUL bytes): {AS_CSV} in UTF-8")
-        cut = _whole_lines(rest) if more else len(rest)
+            raise InputError(f"{file.member.label} is not a text file in UTF-8 (it holds NUL bytes): {AS_CSV} in UTF-8")
+        cut = _end_lines(rest) if more else len(rest)
         if cut:
             piece, rest = rest[:cut], rest[cut:]
             if not piece.isascii():
-                encoding = encoding or _encoding(piece, line, notes)
+                encoding = encoding or _find_encoding(piece, line, notes)
                 piece = piece.decode(encoding, "replace").encode()
             line += piece.count(b"\n")
             yield piece.removeprefix(codecs.BOM_UTF8)
         elif len(rest) > (MOST_BYTES if rest[:1] in b"[{" else 2 * STRETCH):
-            raise InputError(f"{file.member.shown} has a line of more than {len(rest) >> 20} MB, as no table does")
+            raise InputError(f"{file.member.label} has a line of more than {len(rest) >> 20} MB, as no table does")
         data = file.read(STRETCH) if more else b""
 
 
-def look(head: bytes, member: Member, given: Mapping[str, str], notes: list[str]) -> Layout:
-    """Return how a text lies, judging by its first lines. `given` are names of columns that were said. Raises InputError for too
-    many columns, and where no separator makes columns of it."""
+def detect_layout(head: bytes, member: Member, mapping: Mapping[str, str], notes: list[str]) -> Layout:
+    """Return how a text lies, judging by its first lines. `mapping` gives names of columns that were said. Raises InputError for
+    too many columns, and where no separator makes columns of it."""
     text = re.split(r"\r\n|\n|\r", head.decode("utf-8", "replace"))
     text = text[:-1] if len(text) > 1 and (len(head) >= HEAD or not text[-1]) else text
     above = next((at for at, line in enumerate(text) if not _is_above(line, text[at:])), 0)
     places = [at for at, line in enumerate(text[: above + LINES]) if at >= above and line.strip()]
     lines = [text[at] for at in places]
-    cut = _separated(lines)
+    cut = _cut_lines(lines)
     for title_lines in range(1, min(10, len(lines) - 3)) if cut is None else ():
-        below = _separated(lines[title_lines:])
+        below = _cut_lines(lines[title_lines:])
         if below is not None and below.width > 2 and below.share > 0.95 and not any(map(_is_typed, below.rows[0])):
             notes.append(f"{title_lines} lines above the names of the columns were left out ({lines[0][:40]!r} …)")
             cut, above = below, places[title_lines]
             break
     if cut is None:
-        cells = [len(re.split(r"[,;\t|]", line)) for line in lines]
-        what = "has no columns that a comma, tab, semicolon, bar or space separates"
-        if cells[0] > 1:
-            alike = cells.count(cells[0]) - 1
-            what = f"has {cells[0]} cells in its first line, and {alike} of the {len(cells) - 1} lines below it have as many"
-        raise InputError(f"{member.shown} {what}: write one event a line, as in user,item,time")
+        raise InputError(
+            f"{member.label} has no columns: its first line and those below have no equal number of cells that a comma, tab, semicolon, bar or "
+            "space separates; write one event a line, as in user,item,time"
+        )
     refuse_large(0, cut.width, member)
-    names, headed = _names(cut, given, notes)
+    names, headed = _name_columns(cut, mapping, notes)
     if cut.separator != ",":
         notes.append(f"{SPOKEN[cut.separator]} separate the columns")
     return Layout(cut.separator, cut.quote, tuple(names), headed, above + headed)
 
 
-def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
+def parse_lines(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
     """Return the rows of whole lines, of which the first stands on line `start`, with the columns that are wanted."""
     data = layout.normalize(data)
     ends = data.count(b"\n") + (not data.endswith(b"\n"))
     quote = layout.quote if layout.quote[0] and layout.quote[0].encode() in data else (False, layout.quote[1])
-    table, bad = _arrow(data, layout, quote, wanted)
-    never_closed = _never_closed(data, layout.delimiter, quote[0]) if table.num_rows < ends and quote[0] else 0
-    if never_closed > 0:
-        other, more = _arrow(data, layout, UNQUOTED, wanted)
+    table, bad = _parse_by_arrow(data, layout, quote, wanted)
+    unclosed = _count_unclosed(data, layout.delimiter, quote[0]) if table.num_rows < ends and quote[0] else 0
+    if unclosed > 0:
+        other, more = _parse_by_arrow(data, layout, UNQUOTED, wanted)
         gained = other.num_rows - len(more) - table.num_rows + len(bad)
-        if gained > 2 or (never_closed > 1 and other.num_rows >= table.num_rows):  # a torn end never closes one, and gives two
+        if gained > 2 or (unclosed > 1 and other.num_rows >= table.num_rows):  # a torn end never closes one, and gives two
             quote, table, bad = UNQUOTED, other, more
     if table.num_rows == ends:
         return Part(table, start)
     lines, odd, width = list[int](), list[tuple[int, str]](), len(layout.names)
-    for line, cells in _rows(io.StringIO(data.decode("utf-8", "replace"), None), layout.delimiter, quote):
+    for line, cells in _split_rows(io.StringIO(data.decode("utf-8", "replace"), None), layout.delimiter, quote):
         if len(cells) == width:
             lines.append(start + line)
         elif layout.delimiter.join(cells).strip():
@@ -147,7 +145,7 @@ def parse(data: bytes, layout: Layout, wanted: list[str], start: int) -> Part:
     return Part(table, start, np.array(lines), tuple(odd))
 
 
-def _never_closed(data: bytes, separator: str, mark: str) -> int:
+def _count_unclosed(data: bytes, separator: str, mark: str) -> int:
     """Return how many more cells begin with a quotation mark than end with one: so many marks are no quotation. A mark that is
     all of a line's cell may end one that began on a line before."""
     between, quote = re.escape(separator).encode(), mark.encode()
@@ -157,11 +155,11 @@ def _never_closed(data: bytes, separator: str, mark: str) -> int:
     return len(re.findall(begins, data)) - len(re.findall(ends, data)) - len(re.findall(alone, data))
 
 
-def _arrow(data: bytes, layout: Layout, quote: Quote, wanted: list[str], block: int = 2**22) -> tuple[Any, list[str]]:
+def _parse_by_arrow(data: bytes, layout: Layout, quote: Quote, wanted: list[str], block: int = 2**22) -> tuple[Any, list[str]]:
     """Return the table of text, and the text of what is no row."""
     bad = list[str]()
 
-    def left_out(row: Any) -> str:
+    def leave_out(row: Any) -> str:
         bad.append(row.text)
         return "skip"
 
@@ -171,7 +169,7 @@ def _arrow(data: bytes, layout: Layout, quote: Quote, wanted: list[str], block: 
             arrow_csv.ReadOptions(block_size=block, column_names=list(layout.names)),
             arrow_csv.ParseOptions(
                 delimiter=layout.delimiter, quote_char=quote[0], escape_char=quote[1], newlines_in_values=bool(quote[0]),
-                ignore_empty_lines=True, invalid_row_handler=left_out,
+                ignore_empty_lines=True, invalid_row_handler=leave_out,
             ),
             arrow_csv.ConvertOptions(
                 include_columns=wanted, column_types=dict.fromkeys(wanted, pa.string()), null_values=[]
@@ -179,9 +177,9 @@ def _arrow(data: bytes, layout: Layout, quote: Quote, wanted: list[str], block: 
         )  # fmt: skip
     except pa.ArrowInvalid as error:
         if len(data) > block:  # a row that is longer
-            return _arrow(data, layout, quote, wanted, len(data) + 1)
+            return _parse_by_arrow(data, layout, quote, wanted, len(data) + 1)
         raise InputError(f"the table cannot be parsed ({str(error)[:120]}): {AS_CSV} with ordinary rows") from None
-    return batch(table), bad
+    return to_batch(table), bad
 
 
 # --- looking ---------------------------------------------------------------------------------------------------------
@@ -210,14 +208,14 @@ class CutLines(NamedTuple):
         return self.separator not in (" ", RUN), not holes, self.width if wide else 0
 
 
-def _separated(lines: list[str]) -> CutLines | None:
+def _cut_lines(lines: list[str]) -> CutLines | None:
     """Return the lines cut by the separator and the quotes that give most of them the same number of cells."""
     candidates = list[CutLines]()
     for separator in SPOKEN:
         mark, cuts = {FIELD: "::", RUN: " "}.get(separator, separator), list[CutLines]()
         for quote in QUOTES if any(mark in line for line in lines[:2]) else ():
             if quote in (QUOTES[0], UNQUOTED) or any(str(mark) in line for mark in quote if mark for line in lines):
-                rows = _cells(lines, separator, quote)
+                rows = _cut_cells(lines, separator, quote)
                 width, often = Counter(map(len, rows[1:] or rows)).most_common(1)[0] if rows else (0, 0)
                 share = often / max(1, len(rows) - 1)
                 if width > 1 and share >= 0.6 and _begins_table(rows, width):
@@ -234,17 +232,17 @@ def _begins_table(rows: list[list[str]], width: int) -> bool:
     return len(rows[0]) == width or (len(rows[0]) == width - 1 and ends)
 
 
-def _cells(lines: list[str], separator: str, quote: Quote) -> list[list[str]]:
+def _cut_cells(lines: list[str], separator: str, quote: Quote) -> list[list[str]]:
     if separator == RUN:
         return [line.split() for line in lines]
     ends = (line.replace("::", FIELD if separator == FIELD else "::") + "\n" for line in lines)
     try:
-        return [cells for _, cells in _rows(ends, separator, quote, bool(quote[0]) and separator != " ")]
+        return [cells for _, cells in _split_rows(ends, separator, quote, bool(quote[0]) and separator != " ")]
     except csv.Error:
         return []
 
 
-def _rows(lines: Iterable[str], separator: str, quote: Quote, spaced: bool = False) -> Iterator[tuple[int, list[str]]]:
+def _split_rows(lines: Iterable[str], separator: str, quote: Quote, spaced: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of every row that is not empty, with how many lines stand above it."""
     above, before = 0, csv.field_size_limit(STRETCH)
     try:
@@ -260,14 +258,14 @@ def _rows(lines: Iterable[str], separator: str, quote: Quote, spaced: bool = Fal
         csv.field_size_limit(before)
 
 
-def _names(cut: CutLines, given: Mapping[str, str], notes: list[str]) -> tuple[list[str], bool]:
+def _name_columns(cut: CutLines, mapping: Mapping[str, str], notes: list[str]) -> tuple[list[str], bool]:
     """Return the names of the columns, and whether the first line gave them."""
     first, body = [cell.strip() for cell in cut.rows[0]], [row for row in cut.rows[1:] if len(row) == cut.width]
     names = [SUFFIX.sub("", "".join(c for c in cell.strip("\"'") if c.isprintable()).strip())[:LONGEST_NAME] for cell in first]
-    usual, said = sum(map(is_usual, names)), any(name in names for name in given.values() if name and not name.isdecimal())
+    usual, mapped = sum(map(is_usual, names)), any(name in names for name in mapping.values() if name and not name.isdecimal())
     if len(first) < cut.width:
         names.insert(0 if any(row[-1].strip() for row in body) else len(names), "")
-    elif usual < 2 and not said and body:
+    elif usual < 2 and not mapped and body:
         columns = [sum(map(_is_typed, column)) > 0.8 * len(body) for column in zip(*body, strict=True)]
         alike = {(_is_typed(cell), typed) for cell, typed in zip(first, columns, strict=True)}
         like_rows = (True, True) in alike or (not usual and any(map(_is_typed, first)))
@@ -286,7 +284,7 @@ def _is_typed(cell: str) -> bool:
     return bool(TYPED.fullmatch(cell.strip("\"' ")))
 
 
-def _encoding(data: bytes, line: int, notes: list[str]) -> str:
+def _find_encoding(data: bytes, line: int, notes: list[str]) -> str:
     """Return the encoding of a text that is not ASCII, and say so where it is not UTF-8."""
     decoded = data.decode("utf-8", "replace")
     if "\ufffd" not in decoded:
@@ -295,16 +293,16 @@ def _encoding(data: bytes, line: int, notes: list[str]) -> str:
     if decoded.count("\ufffd") < 0.02 * len(re.findall(rb"[\xc2-\xf4]", data)):
         notes.append(f"bytes that are no UTF-8 (line {line}) are shown as \ufffd")
         return "utf-8"
-    name, some = "cp1252", data[: 4 * HEAD]
-    if len(re.findall(ACCENT, some)) < 0.6 * len(re.findall(rb"[\x80-\xff]+", some)):  # of another script than ours
-        sample = b"\n".join(text for text in some.split(b"\n") if not text.isascii())
+    name, sample = "cp1252", data[: 4 * HEAD]
+    if len(re.findall(ACCENT, sample)) < 0.6 * len(re.findall(rb"[\x80-\xff]+", sample)):  # of another script than ours
+        sample = b"\n".join(text for text in sample.split(b"\n") if not text.isascii())
         guess = charset_normalizer.from_bytes(sample, cp_exclusion=["utf_16", "utf_16_be", "utf_16_le", "utf_32", "utf_7"]).best()
         name = guess.encoding if guess is not None else name
     notes.append(f"the file is not UTF-8 (line {line}); it was read as {name}, so check the accents")
     return name
 
 
-def _whole_lines(data: bytes) -> int:
+def _end_lines(data: bytes) -> int:
     """Return how many bytes are whole lines; a cell in quotes that goes on over lines stays in one piece where marks pair up."""
     last = cut = data.rfind(b"\n") + 1
     odd = data.count(b'"', 0, cut) % 2

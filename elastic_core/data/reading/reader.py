@@ -16,17 +16,17 @@ import numpy as np
 import pyarrow as pa
 from pandas import DataFrame
 
-from elastic_core.data.reading import structured_files
-from elastic_core.data.reading.archives import NO_LIMITS, Limits, Source, members, refuse_large
-from elastic_core.data.reading.bad_rows import Faults, weigh
+from elastic_core.data.reading.archives import NO_LIMITS, Limits, Source, list_members, refuse_large
+from elastic_core.data.reading.bad_rows import Faults, weigh_faults
 from elastic_core.data.reading.cell_text import Spellings, hold_lists
 from elastic_core.data.reading.column_question import ask_columns
 from elastic_core.data.reading.column_roles import Choice
-from elastic_core.data.reading.delimited_text import Part, batch
+from elastic_core.data.reading.delimited_text import Part, to_batch
 from elastic_core.data.reading.ids import Ids
 from elastic_core.data.reading.raw_table import RawTable, open_table
-from elastic_core.data.reading.time_columns import ORDERS, Dates, Times, Undecided, clock
-from elastic_core.data.reading.titles import BESIDE, Titles, of_items
+from elastic_core.data.reading.structured_files import explode_lists
+from elastic_core.data.reading.time_columns import ORDERS, Dates, Times, Undecided, read_clocks
+from elastic_core.data.reading.titles import BESIDE, Titles, extract_items
 from elastic_core.errors import InputError
 
 
@@ -63,112 +63,112 @@ def read_interactions(
     choice = table.choose()
     try:
         if choice.missing:
-            raise InputError(ask_columns(table, choice, lambda tried, chosen: read_rows(tried, chosen, dates)))
+            raise InputError(ask_columns(table, choice, lambda again, likely: read_rows(again, likely, dates)))
         return read_rows(table, choice, dates, titles)
     except Undecided as error:
-        raise InputError(f"{table.shown}: {error}: say it with data.dates={' or '.join(ORDERS)} (--dates)") from None
+        raise InputError(f"{table.label}: {error}: say it with data.dates={' or '.join(ORDERS)} (--dates)") from None
 
 
-def read_rows(sheet: RawTable, choice: Choice, dates: Dates = "", titles: str = "") -> Table:
+def read_rows(table: RawTable, choice: Choice, dates: Dates = "", titles: str = "") -> Table:
     """Return the events under a choice of columns. Raises InputError for too many bad rows, Undecided as times do."""
-    holds_lists = hold_lists(sheet.sample[choice.roles["item"]])
+    holds_lists = hold_lists(table.sample[choice.roles["item"]])
     roles = {ours: name for ours, name in choice.roles.items() if not (holds_lists and ours in ("title", "genres"))}
     item_texts = Titles([ours for ours in ("title", "genres") if ours in roles])
-    ids = {name: Ids(name, numbered=bool(item_texts.names)) for name in ("user", "item")}
+    ids = {name: Ids(name, as_text=bool(item_texts.names)) for name in ("user", "item")}
     times, clocks, hours = Times(), Spellings(), list[np.ndarray]()
     parts, starts = list[Part](), [0]
-    for part in _exploded(sheet, roles) if holds_lists else sheet.parts(list(dict.fromkeys(roles.values()))):
+    for part in _explode_parts(table, roles) if holds_lists else table.read_parts(list(dict.fromkeys(roles.values()))):
         column = {ours: part.table[name] for ours, name in roles.items()}
         ids["user"].add(column["user"])
         item_texts.add(ids["item"].add(column["item"]), column)
         if "time" in column:
             times.add(column["time"])
         if "clock" in column:
-            hours.append(clocks.numbers(column["clock"]))
+            hours.append(clocks.add(column["clock"]))
         parts.append(part._replace(table=None))
         starts.append(starts[-1] + len(part.table))
-        refuse_large(starts[-1], 0, sheet)
+        refuse_large(starts[-1], 0, table)
     bad = [one for part in parts for one in part.bad]
     rows = starts[-1] + len(bad)
     if not rows:
-        raise InputError(f"{sheet.shown} has no rows below its header")
+        raise InputError(f"{table.label} has no rows below its header")
 
     notes, columns = list[str](), dict[str, Any]()
     columns["user"], wrong = ids["user"].finish(notes)
-    columns["item"], found = ids["item"].finish(notes)
-    wrong = found | wrong
-    if sheet.headed:  # two files put together
+    columns["item"], wrong_items = ids["item"].finish(notes)
+    wrong = wrong_items | wrong
+    if table.headed:  # two files put together
         again = np.logical_and.reduce([columns[name] == roles[name] for name in ids])
         wrong |= dict.fromkeys(np.flatnonzero(again).tolist(), "the names of the columns stand here once more")
     if "time" in roles:
-        columns["time"], found = times.finish(dates, notes)
-        wrong = found | wrong
+        columns["time"], wrong_times = times.finish(dates, notes)
+        wrong = wrong_times | wrong
     if hours:
-        after = clock(clocks.texts)[np.concatenate(hours)]
+        after = read_clocks(clocks.texts)[np.concatenate(hours)]
         odd = np.flatnonzero(np.isnan(after)).tolist()
         wrong = dict.fromkeys(odd, "the clock beside the date is none that is understood") | wrong
         columns["time"] = columns["time"] + np.nan_to_num(after)
     for row, what in wrong.items():
         at = bisect_right(starts, row) - 1
         bad.append((parts[at].line(row - starts[at]), what))
-    faults = weigh(bad, rows, sheet.shown, sheet.counted)
+    faults = weigh_faults(bad, rows, table.label, table.unit)
     events = DataFrame(columns, copy=False)
     if wrong:
         events = events.drop(index=list(wrong)).reset_index(drop=True)
-    items = item_texts.table(ids["item"].texts, notes)
+    items = item_texts.build_table(ids["item"].texts, notes)
     if items is None or titles:
-        items = titles_of(Path(titles), "", notes) if titles else _beside(sheet, notes)
-    notes = [*sheet.notes, *notes, *_heavy(events)]
+        items = read_titles(Path(titles), "", notes) if titles else _read_titles_beside(table, notes)
+    notes = [*table.notes, *notes, *_note_heavy_user(events)]
 
     understood = {ours: f"{name} ({choice.why.get(ours, 'by its name')})" for ours, name in roles.items() if ours != "clock"}
-    if sheet.layout_notes:
-        understood["layout"] = "; ".join(dict.fromkeys(sheet.layout_notes))
+    if table.layout_notes:
+        understood["layout"] = "; ".join(dict.fromkeys(table.layout_notes))
     understood["rows"] = f"{len(events):,} of {rows:,}" + (f"; {faults.sentence()}" if faults.count else "")
     if "time" in events and len(events):
         first, last = (np.datetime64(int(edge), "s") for edge in (events["time"].min(), events["time"].max()))
         understood["from, to"] = f"{first} to {last}".replace("T", " ")
-    return Table(events, items, sheet.blob, faults, tuple(dict.fromkeys(notes)), tuple(understood.items()))
+    return Table(events, items, table.blob, faults, tuple(dict.fromkeys(notes)), tuple(understood.items()))
 
 
-def _exploded(sheet: RawTable, roles: Mapping[str, str]) -> Iterator[Part]:
-    columns_needed = list(dict.fromkeys(roles.values()))
-    parts = list(sheet.parts(columns_needed))
-    sheet.notes.append("the cells for the item hold lists, in order: an event for every item of them")
-    table = structured_files.exploded(batch(pa.Table.from_batches([part.table for part in parts])), roles, sheet.shown)
-    yield Part(table, 1, bad=tuple(chain.from_iterable(part.bad for part in parts)))
+def _explode_parts(table: RawTable, roles: Mapping[str, str]) -> Iterator[Part]:
+    parts = list(table.read_parts(list(dict.fromkeys(roles.values()))))
+    table.notes.append("the cells for the item hold lists, in order: an event for every item of them")
+    rows = explode_lists(to_batch(pa.Table.from_batches([part.table for part in parts])), roles, table.label)
+    yield Part(rows, 1, bad=tuple(chain.from_iterable(part.bad for part in parts)))
 
 
-def _heavy(events: DataFrame) -> list[str]:
+def _note_heavy_user(events: DataFrame) -> list[str]:
     """Say who has so many rows that it may be a word for nobody."""
     counts = events["user"].value_counts()
     counts = counts[counts > 0]
     if len(events) < 100 or counts.iloc[0] < max(0.04 * len(events), 3 * counts.median()):
         return []
-    return [f"the person {counts.index[0]!r} has {counts.iloc[0] / len(events):.0%} of all rows: is it nobody?"]
+    name, share = counts.index[0], counts.iloc[0] / len(events)
+    return [f"the person {name!r} has {share:.0%} of all rows: if that is nobody, leave these cells empty"]
 
 
-def titles_of(source: Source, inside: str, notes: list[str], limits: Limits = NO_LIMITS) -> DataFrame:
+def read_titles(source: Source, inside: str, notes: list[str], limits: Limits = NO_LIMITS) -> DataFrame:
     """Return item, title, genres of a file of items, or of the one of this name inside. Raises InputError where it is none."""
-    chosen = [member for member in members(source, limits) if inside in ("", member.base)]
-    items = _read_titles(RawTable(chosen[:1], {}), notes) if chosen else None
+    members = [member for member in list_members(source, limits) if inside in ("", member.base)]
+    items = _extract_titles(RawTable(members[:1], {}), notes) if members else None
     if items is None:
         raise InputError(f"{source.name} needs a column for the item and one for its title (or genres), named so")
     return items
 
 
-def _read_titles(sheet: RawTable, notes: list[str]) -> DataFrame | None:
-    parts = [part.table for part in sheet.parts()]
-    return of_items(batch(pa.Table.from_batches(parts)), sheet.headed, notes) if parts else None
+def _extract_titles(table: RawTable, notes: list[str]) -> DataFrame | None:
+    batches = [part.table for part in table.read_parts()]
+    return extract_items(to_batch(pa.Table.from_batches(batches)), table.headed, notes) if batches else None
 
 
-def _beside(sheet: RawTable, notes: list[str]) -> DataFrame | None:
+def _read_titles_beside(table: RawTable, notes: list[str]) -> DataFrame | None:
     """Return what a file near the events says of their items; one that cannot be understood costs the titles alone."""
-    own = PurePosixPath(sheet.files[0].name)
-    for member in sheet.near:
+    own = PurePosixPath(table.files[0].name)
+    for member in table.near:
         likely = BESIDE.fullmatch(member.base) or member.base == own.name.removesuffix(".inter") + ".item"
         if likely and PurePosixPath(member.name).parent == own.parent:
             with contextlib.suppress(InputError):
-                if (items := _read_titles(RawTable([member], {}), [])) is not None:
+                if (items := _extract_titles(RawTable([member], {}), [])) is not None:
                     return items
             notes.append(f"{member.base} beside it is no table of item and title that is understood, so items have no titles")
     return None

@@ -4,7 +4,7 @@ import csv
 import io
 from itertools import islice
 
-from elastic_core.data.reading.cell_text import text_of
+from elastic_core.data.reading.cell_text import format_cell
 
 
 def sheets_as_csv(workbook: bytes, rows: int, columns: int) -> dict[str, bytes]:
@@ -21,7 +21,7 @@ def sheets_as_csv(workbook: bytes, rows: int, columns: int) -> dict[str, bytes]:
         for row in islice(sheet.iter_rows(values_only=True, max_col=width), rows + 2):
             if row.count(None) == len(row):  # a cell far below the others has hundreds of thousands of them above it
                 continue
-            cells = [" ".join((text_of(cell) or "").split()) for cell in row]
+            cells = [" ".join((format_cell(cell) or "").split()) for cell in row]
             filled = [at for at, cell in enumerate(cells, 1) if cell]
             lines.writerow(cells if len(filled) > 1 else cells[: max(filled, default=0)])
         texts[sheet.title] = text.getvalue().encode()

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pandas import DataFrame
 
 from elastic_core.data.reading.archives import AS_CSV, IncompleteFile, Member, refuse_large
-from elastic_core.data.reading.cell_text import hold_lists, split, text_of
+from elastic_core.data.reading.cell_text import format_cell, hold_lists, split_lists
 from elastic_core.data.reading.delimited_text import Part
 from elastic_core.errors import InputError
 
@@ -23,44 +23,44 @@ RECORDS = re.compile(rb"\s*(\[\s*[\[{]|\{\s*(u?[\"']|\}))")
 TIMELY = re.compile(r"(?i)time|date|stamp|^ts$")
 
 
-def records(pieces: Iterator[bytes], member: Member, wanted: list[str] | None) -> Iterator[Part]:
+def read_records(pieces: Iterator[bytes], member: Member, wanted: list[str] | None) -> Iterator[Part]:
     """Yield the rows of JSON (a list, lists, or an object a line) or of Python literals. Raises InputError."""
-    first, line, document = next(pieces), 1, False
+    first, line, begun = next(pieces), 1, False
     if not re.match(rb"\s*\{.*\}\s*\n\s*[\{u]", first[:BATCH]):  # not an object a line
-        whole = b"".join([first, *pieces])
+        document = b"".join([first, *pieces])
         with contextlib.suppress(ValueError, RecursionError):
-            yield _rows_part(list(enumerate(flat_rows(json.loads(whole)), 1)), [], member, wanted)
+            yield _build_part(list(enumerate(flatten_rows(json.loads(document)), 1)), [], member, wanted)
             return
-        first, pieces = whole, iter(())
+        first, pieces = document, iter(())
     for piece in chain([first], pieces):
         rows, bad = list[tuple[int, dict[str, Any]]](), list[tuple[int, str]]()
         for line, text in enumerate(piece.decode("utf-8", "replace").removesuffix("\n").split("\n"), line):  # noqa: B020
             text = text.strip().rstrip(",")
             try:
-                rows += [(line, row) for row in flat_rows(_parsed(text))] if text not in ("", "[", "]") else []
+                rows += [(line, row) for row in flatten_rows(_parse_line(text))] if text not in ("", "[", "]") else []
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 bad.append((line, "no whole JSON object"))
         line += 1
-        document = document or bool(rows)
-        if not document:
+        begun = begun or bool(rows)
+        if not begun:
             line = bad[0][0] if bad else 1
-            raise InputError(f"{member.shown} is not complete JSON (line {line}): write it again, an object a line")
-        yield _rows_part(rows, bad, member, wanted)
+            raise InputError(f"{member.label} is not complete JSON (line {line}): write it again, an object a line")
+        yield _build_part(rows, bad, member, wanted)
 
 
-def _parsed(text: str) -> Any:
+def _parse_line(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
         return ast.literal_eval(text)
 
 
-def flat_rows(document: Any) -> Iterator[dict[str, Any]]:
+def flatten_rows(document: Any) -> Iterator[dict[str, Any]]:
     """Yield the flat rows inside: of lists of objects or of cells, of an object of columns, of rows, or of people."""
     if isinstance(document, list) and document:
         for at, one in enumerate(document):
             if isinstance(one, dict):
-                yield from flat_rows(one)
+                yield from flatten_rows(one)
             elif isinstance(one, list) and isinstance(document[0], list):
                 yield {f"column {place}": cell for place, cell in enumerate(one, 1)}
             elif not at:
@@ -74,12 +74,12 @@ def flat_rows(document: Any) -> Iterator[dict[str, Any]]:
     if {"columns", "data"} <= document.keys():  # pandas' orient="split"
         yield from DataFrame(document["data"], columns=document["columns"], dtype=object).to_dict("records")
     elif len(events) > 1 and len(events) == len(document):  # person → events
-        yield from ({"key": key, **row} for key, rows in document.items() for one in rows for row in flat_rows(one))
+        yield from ({"key": key, **row} for key, rows in document.items() for one in rows for row in flatten_rows(one))
     elif inside := [name for name in events if any(TIMELY.search(key) for key in document[name][0])] or events or [
         name for name, value in document.items() if isinstance(value, dict) and _holds_rows(value)
     ]:  # fmt: skip
         around = {name: value for name, value in document.items() if name not in (*events, inside[0])}
-        yield from (around | row for row in flat_rows(document[inside[0]]))
+        yield from (around | row for row in flatten_rows(document[inside[0]]))
     elif alike and (isinstance(columns[0], list) or "0" in columns[0]):  # column → row → cell
         yield from DataFrame(document, dtype=object).to_dict("records")
     elif alike and len(columns) > 20:  # pandas' orient="index"
@@ -98,18 +98,18 @@ def _holds_rows(document: dict[str, Any]) -> bool:
     return lists or any(isinstance(value, dict) and _holds_rows(value) for value in document.values())
 
 
-def _rows_part(
+def _build_part(
     rows: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str]], member: Member, wanted: list[str] | None
 ) -> Part:
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     refuse_large(len(rows), len(names), member)
-    columns = {name: pa.array([text_of(row.get(name)) for _, row in rows], pa.string()) for name in wanted or names}
+    columns = {name: pa.array([format_cell(row.get(name)) for _, row in rows], pa.string()) for name in wanted or names}
     return Part(pa.RecordBatch.from_pydict(columns), 1, np.array([line for line, _ in rows], dtype=np.int64), tuple(bad))
 
 
-def tables(member: Member, wanted: list[str] | None) -> Iterator[Part]:
+def read_tables(member: Member, wanted: list[str] | None) -> Iterator[Part]:
     """Yield the rows of Parquet or Arrow, counted from 1. Raises InputError for what is torn or too large."""
-    kind, batches = ("Parquet", _parquet) if member.kind == "parquet" else ("Arrow", _arrow)
+    kind, batches = ("Parquet", _read_parquet) if member.kind == "parquet" else ("Arrow", _read_arrow)
     row, data = 1, member.read()
     try:
         for batch in batches(member, data, wanted):
@@ -120,40 +120,40 @@ def tables(member: Member, wanted: list[str] | None) -> Iterator[Part]:
     except InputError:
         raise
     except Exception:  # what the libraries raise of torn files is of every kind
-        raise IncompleteFile(f"{member.shown} is not a complete {kind} file: write it again, or {AS_CSV}") from None
+        raise IncompleteFile(f"{member.label} is not a complete {kind} file: write it again, or {AS_CSV}") from None
 
 
-def _parquet(member: Member, data: bytes, wanted: list[str] | None) -> Iterator[Any]:
+def _read_parquet(member: Member, data: bytes, wanted: list[str] | None) -> Iterator[Any]:
     from pyarrow import parquet
 
     file = parquet.ParquetFile(pa.BufferReader(data))
     names = file.schema_arrow.names
     if len(set(names)) < len(names):
-        raise InputError(f"{member.shown} has two columns of one name: give each its own")
+        raise InputError(f"{member.label} has two columns of one name: give each its own")
     refuse_large(file.metadata.num_rows, len(names), member)
     member.check(sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups)), len(data))
     yield from file.iter_batches(BATCH, columns=wanted)
 
 
-def _arrow(member: Member, data: bytes, wanted: list[str] | None) -> Iterator[Any]:
+def _read_arrow(member: Member, data: bytes, wanted: list[str] | None) -> Iterator[Any]:
     if data.startswith(b"FEA1"):
-        raise InputError(f"{member.shown} is a Feather file of version 1: save it as Feather 2, Parquet or CSV")
+        raise InputError(f"{member.label} is a Feather file of version 1: save it as Feather 2, Parquet or CSV")
     table = (pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream)(pa.BufferReader(data)).read_all()
     refuse_large(table.num_rows, table.num_columns, member)
     yield from (table.select(wanted) if wanted else table).to_batches(BATCH)
 
 
-def exploded(table: Any, roles: Mapping[str, str], shown: str) -> Any:
+def explode_lists(table: Any, roles: Mapping[str, str], label: str) -> Any:
     """Return a row for every item of the lists in cells (`[1, 2]`, `1 2`, `1,2`, a list), with its person and time."""
-    item, user = split(table[roles["item"]]), table[roles["user"]]
+    item, user = split_lists(table[roles["item"]]), table[roles["user"]]
     if len(pc.unique(user)) < len(user):
-        raise InputError(f"{shown} holds lists of items, and several rows of one person: keep each person's longest list alone")
+        raise InputError(f"{label} holds lists of items, and several rows of one person: keep each person's longest list alone")
     parents = pc.list_parent_indices(item)
     out = {roles["user"]: user.take(parents), roles["item"]: pc.list_flatten(item)}
     when = roles.get("time")
     if when:
         times = table[when]
-        times = split(times) if hold_lists(times) else times
+        times = split_lists(times) if hold_lists(times) else times
         several = pa.types.is_list(times.type) and pc.list_value_length(times).equals(pc.list_value_length(item))
         out[when] = pc.list_flatten(times) if several else times.take(parents)
     return pa.RecordBatch.from_pydict(out)

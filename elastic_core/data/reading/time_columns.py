@@ -20,7 +20,7 @@ from pandas import DataFrame
 from pyarrow.types import is_large_string, is_string
 
 from elastic_core.data.reading.cell_text import Spellings, clean_cell
-from elastic_core.data.reading.time_units import LATEST, scaled, since_1970
+from elastic_core.data.reading.time_units import LATEST, scale_numbers, seconds_since_1970
 from elastic_core.errors import InputError
 
 Dates = Literal["", "day-first", "month-first"]
@@ -91,7 +91,7 @@ class Times:
             with contextlib.suppress(pa.ArrowInvalid):
                 self.parts.append(_typed_times(pc.cast(column, to)))
                 return
-        self.parts.append(("spelling", self.spellings.numbers(column)))
+        self.parts.append(("spelling", self.spellings.add(column)))
 
     def finish(self, dates: Dates = "", notes: list[str] | None = None) -> Read:
         """Return the seconds. Raises Undecided where the dates have two readings and `dates` does not say which."""
@@ -100,7 +100,7 @@ class Times:
         if kinds in ({"number"}, {"second"}):
             values = np.concatenate([part for _, part in self.parts])
             self.parts.clear()
-            return check_times(scaled(values, notes) if kinds == {"number"} else values, lambda row: NONE)
+            return check_times(scale_numbers(values, notes) if kinds == {"number"} else values, lambda row: NONE)
         clean, different = pd.factorize(np.array([clean_cell(text) or None for text in self.spellings.texts], dtype=object))
         texts, date_notes, missing = different.tolist(), list[str](), np.append(clean, -1)
         places = np.concatenate([missing[part] if kind == "spelling" else np.full(len(part), -1) for kind, part in self.parts])
@@ -122,7 +122,7 @@ class Times:
         what = "number" if count and count >= dated else "date"
         expected = f"no {what}, as most rows have it" if count or dated else UNREAD
         if what == "number":
-            seconds = scaled(numbers, notes)
+            seconds = scale_numbers(numbers, notes)
         else:
             notes += date_notes
         return check_times(seconds, lambda row: f"the time {texts[places[row]][:40]!r} is {expected}" if written[row] else NONE)
@@ -130,8 +130,8 @@ class Times:
 
 def check_times(values: ndarray, unread: Callable[[int], str]) -> Read:
     """Return the times that can be, to the microsecond, and what is wrong with the others."""
-    some = values[:: max(1, len(values) // 100_000)]
-    modern = bool(np.isfinite(some).any()) and float(np.nanmedian(some)) > Y2000
+    sample = values[:: max(1, len(values) // 100_000)]
+    modern = bool(np.isfinite(sample).any()) and float(np.nanmedian(sample)) > Y2000
     good, wrong = (values >= (365 * 86_400.0 if modern else 0.0)) & (values <= LATEST), dict[int, str]()
     if not good.all():
         for row in np.flatnonzero(~good).tolist():
@@ -149,7 +149,7 @@ def _typed_times(column: Any) -> tuple[str, ndarray]:
         column = pc.cast(column, pa.float64(), safe=False)
     values = column.to_numpy(False)  # dates, and with times of a zone those of UTC
     if values.dtype.kind == "M":
-        return "second", since_1970(values)
+        return "second", seconds_since_1970(values)
     if values.dtype.kind == "m":
         values = values / np.timedelta64(1, "s")
     if values.dtype.kind in "iu":
@@ -169,7 +169,7 @@ def _parse_numbers(texts: list[str]) -> ndarray:
     return numbers
 
 
-def clock(texts: list[str]) -> ndarray:
+def read_clocks(texts: list[str]) -> ndarray:
     """Return the seconds after midnight of 18:30, 6:30:15 PM, 1830, 183015 (0:30:15 is 3015) or 18; NaN for no clock."""
     clean = [clean_cell(text) for text in texts]
     numbers = [text for text in clean if text.isdecimal()]
@@ -183,7 +183,7 @@ def clock(texts: list[str]) -> ndarray:
 def read_dates(texts: list[str], order: Dates, date_notes: list[str]) -> ndarray:
     """Return float64 [texts]: the seconds of written dates, NaN for what is none."""
     out, rows_left = np.full(len(texts), np.nan), np.arange(len(texts))
-    lower = [text.lower() if text.isascii() else _unaccented(text.lower()) for text in texts]
+    lower = [text.lower() if text.isascii() else _strip_accents(text.lower()) for text in texts]
     if any(text.endswith("]") for text in lower[:200]):  # of Java: …+00:00[Europe/London]
         lower = [re.sub(r"(?<=[0-9z])\s?\[[a-z_/+-]+\]$", "", text) for text in lower]
     if lower and sum(bool(NO_YEAR.fullmatch(text)) for text in lower[:200]) > 0.8 * min(len(lower), 200):
@@ -191,41 +191,41 @@ def read_dates(texts: list[str], order: Dates, date_notes: list[str]) -> ndarray
     for pattern in WRITTEN:
         groups = pc.extract_regex(pa.array([lower[row] for row in rows_left], pa.string()), pattern)
         there = groups.is_valid().to_numpy(False)
-        found = DataFrame({group.name: groups.field(group.name).filter(there).to_pylist() for group in groups.type}, dtype=object)
+        parts = DataFrame({group.name: groups.field(group.name).filter(there).to_pylist() for group in groups.type}, dtype=object)
         rows, rows_left = rows_left[there], rows_left[~there]
         if len(rows):
-            out[rows] = _seconds(found.fillna(""), [texts[row] for row in rows], order, date_notes)
+            out[rows] = _convert_dates(parts.fillna(""), [texts[row] for row in rows], order, date_notes)
     return out
 
 
-def _unaccented(text: str) -> str:
+def _strip_accents(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
-def _seconds(found: DataFrame, texts: list[str], order: Dates, date_notes: list[str]) -> ndarray:
+def _convert_dates(parts: DataFrame, texts: list[str], order: Dates, date_notes: list[str]) -> ndarray:
     """Return the seconds of dates that were taken apart. Raises Undecided where no row tells day from month."""
-    a, c = found["a"].to_numpy(int), found["c"].to_numpy(int)
-    if "mon" in found:
-        month = np.array([MONTHS.get(name[:4], MONTHS.get(name[:3], 0)) for name in found["mon"]])
+    a, c = parts["a"].to_numpy(int), parts["c"].to_numpy(int)
+    if "mon" in parts:
+        month = np.array([MONTHS.get(name[:4], MONTHS.get(name[:3], 0)) for name in parts["mon"]])
         year, day = np.where(a > 31, a, c), np.where(a > 31, c, a)
     else:
-        b, lead = found["b"].to_numpy(int), (found["a"].str.len() == 4).to_numpy()
+        b, lead = parts["b"].to_numpy(int), (parts["a"].str.len() == 4).to_numpy()
         dates = DataFrame({"a": a, "b": b, "c": c, "text": texts})[~lead]
-        first = dates.empty or _day_first(dates, found["mark"], order, date_notes)
+        first = dates.empty or _decide_day_first(dates, parts["mark"], order, date_notes)
         year, month, day = np.where(lead, a, c), np.where(lead | first, b, a), np.where(lead, c, a if first else b)
         if not lead.any() and len(c) > 19 and c.max() <= 31 and len(np.unique(a)) < len(np.unique(c)) / 2:
             year, month, day = a, b, c  # 19-01-31: the year comes first
     year = np.where(year < 70, year + 2000, np.where(year < 100, year + 1900, year))
-    hour, half = found["h"].replace("", "0").astype(int), found["half"]
+    hour, half = parts["h"].replace("", "0").astype(int), parts["half"]
     hour = hour.mask(half != "", (hour % 12 + 12 * (half == "p")).where(hour.between(1, 12), 99))
-    zones = {zone: _offset(zone) for zone in set(found["zone"])}
-    parts = zip(year, month, day, hour, found["i"], found["s"], found["f"], found["zone"], strict=True)
-    stamps = [f"{y:04}-{m:02}-{d:02}T{h:02}:{i:0>2}:{s:0>2}.{f[:6]}0{zones[zone]}" for y, m, d, h, i, s, f, zone in parts]
-    moments = pd.to_datetime(pd.Series(stamps), format="ISO8601", errors="coerce", utc=True)
-    return since_1970(moments.dt.tz_localize(None).to_numpy())
+    zones = {zone: _format_offset(zone) for zone in set(parts["zone"])}
+    moments = zip(year, month, day, hour, parts["i"], parts["s"], parts["f"], parts["zone"], strict=True)
+    stamps = [f"{y:04}-{m:02}-{d:02}T{h:02}:{i:0>2}:{s:0>2}.{f[:6]}0{zones[zone]}" for y, m, d, h, i, s, f, zone in moments]
+    dates = pd.to_datetime(pd.Series(stamps), format="ISO8601", errors="coerce", utc=True)
+    return seconds_since_1970(dates.dt.tz_localize(None).to_numpy())
 
 
-def _day_first(dates: DataFrame, marks: "pd.Series[Any]", order: Dates, date_notes: list[str]) -> bool:
+def _decide_day_first(dates: DataFrame, marks: "pd.Series[Any]", order: Dates, date_notes: list[str]) -> bool:
     """Return whether the day (`a` or `b`) comes before the month, as most of the dates that tell have it."""
     first, second = int((dates["a"] > 12).sum()), int((dates["b"] > 12).sum())
     unclear = dates[dates["a"].between(1, 12) & dates["b"].between(1, 12) & (dates["a"] != dates["b"])][:1]
@@ -244,7 +244,7 @@ def _day_first(dates: DataFrame, marks: "pd.Series[Any]", order: Dates, date_not
     return day
 
 
-def _offset(zone: str) -> str:
+def _format_offset(zone: str) -> str:
     """Return `+05:30` for `ist`, `utc+5:30`, `+0530`; for nothing, `z` and `utc` `+00:00`."""
     digits = re.sub("[^0-9]", "", ZONES.get(zone, zone)) or "0"
     digits = (digits if len(digits) > 2 else digits + "00").zfill(4)

@@ -20,17 +20,17 @@ EARLY, LATE = 788_918_400.0, 2_051_222_400.0  # 1995 and 2035
 CALENDAR = {14: "YYYYMMDDhhmmss", 12: "YYYYMMDDhhmm", 10: "YYYYMMDDhh", 8: "YYYYMMDD"}
 
 
-def scaled(numbers: ndarray, notes: list[str]) -> ndarray:
+def scale_numbers(numbers: ndarray, notes: list[str]) -> ndarray:
     """Return seconds since 1970. Raises InputError where the numbers tell no more than a month, or no order."""
-    some = numbers[:: max(1, len(numbers) // 100_000)]
-    real = some[np.isfinite(some) & (some > 0)]
+    sample = numbers[:: max(1, len(numbers) // 100_000)]
+    real = sample[np.isfinite(sample) & (sample > 0)]
     low, high = np.quantile(real, [0.12, 0.88]) if len(real) else (0.0, 0.0)
     digits, seconds, name = len(str(int(high))), numbers, "seconds"
     fits = [unit for unit in UNITS if (low - unit[2]) / unit[1] >= EARLY and (high - unit[2]) / unit[1] <= LATE]
-    if digits in CALENDAR and np.isfinite(_calendar(real, digits)).mean() >= 0.88:
+    if digits in CALENDAR and np.isfinite(_parse_calendar(real, digits)).mean() >= 0.88:
         name = CALENDAR[digits]
-        seconds = np.where(numbers <= 0, 0.0, _calendar(numbers, digits))
-    elif len(real) > 20 and digits in (4, 6) and np.isfinite(_calendar(real, digits)).all():
+        seconds = np.where(numbers <= 0, 0.0, _parse_calendar(numbers, digits))
+    elif len(real) > 20 and digits in (4, 6) and np.isfinite(_parse_calendar(real, digits)).all():
         raise InputError(
             "the time tells only the year or month, not what came first: name another column, or say time= if rows are in order"
         )
@@ -53,17 +53,17 @@ def scaled(numbers: ndarray, notes: list[str]) -> ndarray:
     return seconds
 
 
-def _calendar(numbers: ndarray, digits: int) -> ndarray:
+def _parse_calendar(numbers: ndarray, digits: int) -> ndarray:
     """Return the seconds of numbers such as 20190107; NaN where one is no date of 1980 to 2035."""
-    whole = np.clip(np.nan_to_num(numbers), 0, 10**digits - 1).astype(np.int64)
-    different, places = np.unique(whole, return_inverse=True)
+    clipped = np.clip(np.nan_to_num(numbers), 0, 10**digits - 1).astype(np.int64)
+    different, places = np.unique(clipped, return_inverse=True)
     form = "%Y%m%d%H%M%S"[: digits - 2]
     moments = pd.to_datetime(pd.Series(different).astype(str), format=form, errors="coerce")
-    seconds = since_1970(moments.where(moments.dt.year.between(1980, 2035)).to_numpy())
+    seconds = seconds_since_1970(moments.where(moments.dt.year.between(1980, 2035)).to_numpy())
     return np.where(numbers == np.floor(numbers), seconds[places], np.nan)
 
 
-def since_1970(moments: ndarray) -> ndarray:
+def seconds_since_1970(moments: ndarray) -> ndarray:
     """Return float64 seconds of moments of NumPy, NaN for none."""
     seconds: ndarray = (moments.astype("datetime64[us]") - np.datetime64(0, "us")) / np.timedelta64(1, "s")
     return seconds

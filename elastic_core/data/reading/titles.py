@@ -33,10 +33,10 @@ class Titles:
 
     def add(self, items: np.ndarray, columns: Mapping[str, Any]) -> None:
         for name in self.names:
-            texts_of_items = DataFrame({"item": items, "text": self.spellings[name].numbers(columns[name])})
+            texts_of_items = DataFrame({"item": items, "text": self.spellings[name].add(columns[name])})
             self.pairs[name] = pd.concat([self.pairs[name], texts_of_items.drop_duplicates()]).drop_duplicates()
 
-    def table(self, ids: list[str], notes: list[str]) -> DataFrame | None:
+    def build_table(self, ids: list[str], notes: list[str]) -> DataFrame | None:
         """Return item, title, genres of all `ids`, by their numbers; what is said of several spellings is what the first says."""
         items = DataFrame({"item": ids}, dtype=object)
         for name in self.names:
@@ -49,11 +49,11 @@ class Titles:
                 )
                 continue
             cells = pairs[~again].set_index("item")["text"].reindex(range(len(ids)), fill_value="").tolist()
-            items[name] = pd.Series(tame(cells, notes) if name == "title" else genres(cells), dtype=object)
+            items[name] = pd.Series(clean_titles(cells, notes) if name == "title" else split_genres(cells), dtype=object)
         return items.drop_duplicates("item") if len(items.columns) > 1 else None
 
 
-def of_items(table: Any, headed: bool, notes: list[str]) -> DataFrame | None:
+def extract_items(table: Any, headed: bool, notes: list[str]) -> DataFrame | None:
     """Return item, title, genres of a table of items, by the names of its columns; None where it says nothing of items."""
     names = list(table.column_names)
     columns = dict(zip(("item", "title", "genres"), names[: 3 if len(names) == 3 else 2], strict=False))
@@ -66,29 +66,29 @@ def of_items(table: Any, headed: bool, notes: list[str]) -> DataFrame | None:
     if "title" in frame:
         years = to_text(table["release_year"]).fill_null("").to_pylist() if "release_year" in names else [""] * len(frame)
         titles = [f"{text} ({y})" if text and y.isdigit() else text for text, y in zip(frame["title"], years, strict=True)]
-        frame["title"] = tame(titles, notes)
+        frame["title"] = clean_titles(titles, notes)
     if not headed and len(names) == 24:  # u.item: 19 flags at the end
         rows = zip(*(table[name].to_pylist() for name in names[-19:]), strict=True)
         frame["genres"] = [tuple(genre for genre, flag in zip(GENRES_100K, row, strict=True) if flag == "1") for row in rows]
     elif "genres" in frame:
         spaced = "class" in names and not frame["genres"].str.contains("|", regex=False).any()  # as RecBole writes them
-        frame["genres"] = genres((frame["genres"].str.replace(" ", "|") if spaced else frame["genres"]).tolist())
+        frame["genres"] = split_genres((frame["genres"].str.replace(" ", "|") if spaced else frame["genres"]).tolist())
     return frame[frame["item"] != ""].drop_duplicates("item").astype(object)
 
 
-def tame(cells: list[str], notes: list[str]) -> list[str]:
+def clean_titles(cells: list[str], notes: list[str]) -> list[str]:
     """Return titles that stay text, and say what was odd about them."""
-    calmed = [strip_controls(text).strip() for text in cells]
-    if odd := sum(text.strip() != tamed for text, tamed in zip(cells, calmed, strict=True)):
+    cleaned = [strip_controls(text).strip() for text in cells]
+    if odd := sum(text.strip() != clean for text, clean in zip(cells, cleaned, strict=True)):
         notes.append(f"{odd:,} titles held control characters, which were taken out")
-    if long := sum(len(text) > LONGEST for text in calmed):
+    if long := sum(len(text) > LONGEST for text in cleaned):
         notes.append(f"{long:,} titles were cut to {LONGEST} characters")
-    if marked := sum(bool(re.search(r"<[a-zA-Z/!]", text)) for text in calmed):
+    if marked := sum(bool(re.search(r"<[a-zA-Z/!]", text)) for text in cleaned):
         notes.append(f"{marked:,} titles hold HTML, which is shown as text and never run")
-    return [text[:LONGEST] for text in calmed]
+    return [text[:LONGEST] for text in cleaned]
 
 
-def genres(cells: list[str]) -> list[tuple[str, ...]]:
+def split_genres(cells: list[str]) -> list[tuple[str, ...]]:
     """Split at bars; where no cell has any, at semicolons or commas."""
     mark = next((mark for mark in "|;," if any(mark in text for text in cells)), "|")
     parts = ([strip_controls(part).strip(" []'\"")[:60] for part in text.split(mark)] for text in cells)

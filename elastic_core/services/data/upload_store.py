@@ -24,10 +24,10 @@ from elastic_core import files
 from elastic_core.data import Dataset
 from elastic_core.data.baskets import hold_out_baskets
 from elastic_core.data.preprocessing import Rule, preprocess, size_notes
-from elastic_core.data.reading.archives import Limits, Upload, shown_name
+from elastic_core.data.reading.archives import Limits, Upload, display_name
 from elastic_core.data.reading.column_question import describe_missing
 from elastic_core.data.reading.column_roles import IN_ORDER, ROLES, Choice
-from elastic_core.data.reading.reader import RawTable, Table, open_table, read_rows, titles_of
+from elastic_core.data.reading.reader import RawTable, Table, open_table, read_rows, read_titles
 from elastic_core.data.reading.time_columns import Dates
 from elastic_core.data.source_catalog import CARD, LICENCE_OWN, PLANTED
 from elastic_core.data.synthetic import planted
@@ -68,40 +68,42 @@ class FileOutcome(NamedTuple):
 
 
 def open_upload(name: str, data: bytes, skip_torn: bool = False) -> tuple[RawTable, dict[str, str]]:
-    """The sheet inside an upload and the guessed columns; without what is torn in an archive, if that is to be skipped. Raises
+    """The table inside an upload and the guessed columns; without what is torn in an archive, if that is to be skipped. Raises
     InputError with one sentence."""
     public.refuse_in_public("upload")
     if len(data) > MOST_BYTES:
         raise InputError(
-            f"{shown_name(name)} has {files.size_text(len(data))}; at most {files.size_text(MOST_BYTES)} can be sent"
+            f"{display_name(name)} has {files.size_text(len(data))}; at most {files.size_text(MOST_BYTES)} can be sent"
         )
-    sheet = open_table(Upload(name, data), limits=LIMITS, skip_torn=skip_torn)
-    choice = sheet.proposal
+    raw_table = open_table(Upload(name, data), limits=LIMITS, skip_torn=skip_torn)
+    choice = raw_table.proposal
     order = dict([IN_ORDER]) if choice.ordered and "time" not in choice.roles else {}
-    return sheet, {**{ours: column for ours, column in choice.roles.items() if ours in ROLES}, **order}
+    return raw_table, {**{ours: column for ours, column in choice.roles.items() if ours in ROLES}, **order}
 
 
-def describe_open_question(sheet: RawTable) -> str:
+def describe_open_question(raw_table: RawTable) -> str:
     """What the file does not say of its columns, and which could be meant; nothing where all are known."""
-    return describe_missing(sheet, sheet.proposal) if sheet.proposal.missing else ""
+    return describe_missing(raw_table, raw_table.proposal) if raw_table.proposal.missing else ""
 
 
-def check_upload(sheet: RawTable, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
+def check_upload(raw_table: RawTable, mapping: dict[str, str], dates: Dates = "", titles: Upload | None = None) -> Table:
     """Every row looked at; a time of "" says that the rows are in order. Raises InputError if the mapping cannot be used, or
     if too many rows cannot; Undecided if its dates can be read in two ways and `dates` does not say which."""
     chosen = {ours: column for ours, column in mapping.items() if column or (ours, column) == IN_ORDER}
-    choice_made, guess = sheet.choose(chosen), sheet.proposal
+    choice_made, guess = raw_table.choose(chosen), raw_table.proposal
     roles = {*chosen, *(["clock"] if "time" in chosen else [])}
     columns = {ours: choice_made.roles[ours] for ours in (*ROLES, "clock") if ours in roles and ours in choice_made.roles}
     reasons = {ours: guess.why[ours] for ours, column in columns.items() if guess.roles.get(ours) == column and ours in guess.why}
     choice = Choice(columns, {**choice_made.why, **reasons}, choice_made.ordered)
     for ours in choice.missing:
-        raise InputError(f"{sheet.shown} needs a column for the {ours}; it has: {', '.join(sheet.sample.column_names[:12])}")
-    table = read_rows(dataclasses.replace(sheet, given=chosen, notes=list(sheet.notes), layout_notes=[]), choice, dates)
+        raise InputError(
+            f"{raw_table.label} needs a column for the {ours}; it has: {', '.join(raw_table.sample.column_names[:9])}"
+        )
+    table = read_rows(dataclasses.replace(raw_table, mapping=chosen, notes=list(raw_table.notes), layout_notes=[]), choice, dates)
     if titles is None:
         return table
     notes = list[str]()
-    return dataclasses.replace(table, items=titles_of(titles, "", notes, LIMITS), notes=(*table.notes, *notes))
+    return dataclasses.replace(table, items=read_titles(titles, "", notes, LIMITS), notes=(*table.notes, *notes))
 
 
 def preprocess_upload(label: str, table: Table, k_core: int, ties: Rule = "") -> FileOutcome:
