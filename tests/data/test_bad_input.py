@@ -62,7 +62,7 @@ def zipped(files: dict[str, Any], flags: int = 0) -> bytes:
         (b"user,item,time\na\0b,x,1\n", "t.csv is not a text file in UTF-8 (it holds NUL bytes)"),
         ("1::2::3::1600000000\n1::2::3::1600000009\n1::2::3::x\n", "line 3: the time 'x' is no number"),
         (HEAD + "a,x\n", "t.csv has no columns: its first line and those below have no equal number of cells"),
-        ("some words\nand some more words\n", "space separates; write one event a line, as in user,item,time"),
+        ("some words\nand some more words\n", "semicolon, bar or space separates; write one event a line, as in user,item,time"),
         ("7:\n1,4,2019-01-02\n2,3,2019-01-05\n", "write one event a line, as in user,item,time"),
         ("1 5 6 7\n2 6\n3 6 7\n4 1 2 3 4 5\n", "write one event a line, as in user,item,time"),
         (HEAD + "a,x,636824826150000000\n" * 3, "do not count seconds or parts of them since 1970: write them as 2023-12-31"),
@@ -274,7 +274,7 @@ def test_paths_and_names(write: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no file or folder"):
         read_interactions(tmp_path / "nothing.csv")
     path, other = write("a.csv", TABLE), write("b.csv", "session_id;movieId;ts\n1;2;1600000000\n2;2;1600000000\n")
-    with pytest.raises(InputError, match=r"no single table of interactions \(found: a\.csv, b\.csv\): give the right one alone"):
+    with pytest.raises(InputError, match=r"no single table of interactions \(found: a\.csv, b\.csv\): give one alone"):
         read_interactions(path.parent)
     for columns, says in (
         *(({"user": name}, rf"a.csv has no column '{name}' \(for user\); it has: user, item, time") for name in ("who", "4")),

@@ -114,6 +114,8 @@ ASKED = [  # names, a row, what is asked, the rows that the line reads
         "the person could be Customer Code .*; the item could be Details", ("u", "i", "t")),
     ("Buyer Name,Purchase Email,Item Name,Purchase Date,Purchase Time", "P {u},{u}@x.example,{title},{d:%Y-%m-%d},{d:%H:%M:%S}",
         "could be Purchase Email .* or Buyer Name", ("u", "title", "t")),
+    ("Order Date,Email,Ticket Type,Event Name,Event ID,ip", "{d:%Y-%m-%d %H:%M:%S},{mail},Hall,{title},{i},10.0.0.{n}",
+        "the item could be Event ID .* or Event Name", ("mail", "i", "t")),
     ("user_id,item_id,begun,noted", "{u},{i},{d:%Y-%m-%d %H:%M:%S},{d:%Y-%m-%dT%H:%M:%S}", "could be begun .* or noted",
         ("u", "i", "t")),
 ]  # fmt: skip

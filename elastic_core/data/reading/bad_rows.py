@@ -50,8 +50,11 @@ def weigh_faults(bad_rows: Iterable[tuple[int, str]], rows: int, label: str, uni
     kinds = Counter(what for _, what in ordered)
     faults = Faults(tuple(ordered[:LISTED]), len(ordered), rows, dict(kinds.most_common()), unit)
     if faults.count > SHARE * rows:
-        dates = any(" no date" in what for what in kinds)
-        hint = "write times as 2023-12-31 18:50:22" if dates else "perhaps other columns were meant"
+        hint = "perhaps other columns were meant"
+        if any(" no date" in what for what in kinds):
+            hint = "write times as 2023-12-31 18:50:22"
+        elif "is missing" in next(iter(faults.kinds)):
+            hint = "fill these cells in, or take the rows out"
         raise InputError(
             f"{label}, {faults.list_first()}: {faults.count:,} of {rows:,} rows cannot be used, and at most a tenth may be "
             f"left out; {hint}"

@@ -86,7 +86,7 @@ def hold_lists(cells: Any) -> bool:
     if is_list(cells.type) or is_large_list(cells.type):
         return True
     one = r"['\"]?[A-Za-z_]{0,8}[0-9]+['\"]?"
-    several = rf"^[\[{{].*[\]}}]$|^{one}(\s*[,|;\s]\s*{one})+$"
+    several = rf"^\[.*\]$|^\{{[^:]*\}}$|^{one}(\s*[,|;\s]\s*{one})+$"
     return is_string(cells.type) and share_matching(cells.slice(0, 1_000), several) > 0.8
 
 

@@ -59,7 +59,8 @@ CODE_NAME = re.compile(r"(?i)sku|asin|isbn|code|number|mail|(?:^|[^a-z])id$|(?-i
 AMOUNT_NAME = re.compile(
     r"(?i)price|quantity|qty|amount|total|tax|cost|rating|score|count(?!ry)|duration|played|length|^ms|number.?of|views"
 )
-GROUP_NAME = re.compile(r"(?i)order|transaction|event.?(?:id|type|name)")  # of events of one person
+GROUP_NAME = re.compile(r"(?i)order|transaction|receipt|invoice|basket|session")  # of events of one person
+SCENE_NAME = re.compile(r"(?i)(?:^|[^a-z])ip(?:$|[^a-z])|address|agent|browser|device|city|country|zip|phone|referr|currency")
 LATER = tuple(  # words of what happens before or after an event begin so
     "due limit estimat deliver ship fulfil expir releas publish birth born updat modif upload load sent receiv return end stop "
     "login signup regist etl sync export".split()
@@ -369,15 +370,17 @@ def _could_be_people(one: ColumnProfile, others: list[ColumnProfile], unshared: 
         return one.are_many or bool(CODE_NAME.search(one.name) or "name" in one.words)  # a household, not a kind of customer
     if re.fullmatch(r"column \d+", one.name):
         return one.are_many
-    no_name = any(pattern.search(one.name) for pattern in (AMOUNT_NAME, GROUP_NAME, ITEM_NAME))
+    no_name = any(pattern.search(one.name) for pattern in (AMOUNT_NAME, GROUP_NAME, SCENE_NAME, ITEM_NAME))
     counts = not (few_columns or CODE_NAME.search(one.name) or share_matching(one.cells, r"^-?[0-9.]+$") < 0.5)
     return one.are_many and not (unshared or no_name or counts or any(one.is_trait_of(other) for other in others))
 
 
 def _could_be_things(one: ColumnProfile, user: ColumnProfile | None) -> bool:
-    named = ITEM_NAME.search(one.name) or not (PERSON_NAME.search(one.name) or GROUP_NAME.search(one.name))
+    no_name = any(pattern.search(one.name) for pattern in (PERSON_NAME, GROUP_NAME, SCENE_NAME))
     apart = user is not None and (one.is_trait_of(user) or user.follows_from(one))  # of one person alone, as an order is
-    return one.names_things and bool(named) and not AMOUNT_NAME.search(one.name) and not apart
+    return (
+        one.names_things and (not no_name or bool(ITEM_NAME.search(one.name))) and not AMOUNT_NAME.search(one.name) and not apart
+    )
 
 
 # --- what values tell of a time ----------------------------------------------------------------------------------------

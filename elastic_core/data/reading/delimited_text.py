@@ -112,8 +112,8 @@ def detect_layout(head: bytes, member: Member, mapping: Mapping[str, str], notes
             break
     if cut is None:
         raise InputError(
-            f"{member.label} has no columns: its first line and those below have no equal number of cells that a comma, tab, semicolon, bar or "
-            "space separates; write one event a line, as in user,item,time"
+            f"{member.label} has no columns: its first line and those below have no equal number of cells that a comma, tab, "
+            "semicolon, bar or space separates; write one event a line, as in user,item,time"
         )
     refuse_large(0, cut.width, member)
     names, headed = _name_columns(cut, mapping, notes)

@@ -188,8 +188,8 @@ def _join_parts(tables: list[Member], columns: dict[str, str], source: Source) -
     headed = [parts for parts in groups.values() if parts[0].headed] or list(groups.values())
     complete = [parts for parts in headed if not parts[0].choose().missing] or headed
     if len(complete) != 1:
-        names_listed = ", ".join(member.name for member in tables[:8])
-        raise InputError(f"{source.name} holds no single table of interactions (found: {names_listed}): give the right one alone")
+        names = ", ".join(member.name for member in tables[:8])
+        raise InputError(f"{source.name} holds no single table of interactions (found: {names}): give one alone, or join them")
     parts, others = complete[0], [table for parts in groups.values() for table in parts if parts is not complete[0]]
     more = [table for table in others if not table.headed and _continues_table(parts[0], table)]
     first, files = parts[0].files, [table.files[0] for table in (*parts, *more)]
