@@ -68,7 +68,7 @@ def test_by_time_nothing_that_is_learned_is_later_than_anything_that_is_asked() 
 # --- what may be claimed ------------------------------------------------------------------------------------------------
 
 
-def drawn(rng: np.random.Generator, people: int, luck: float, gain: float = 0.0) -> dict[str, Question]:
+def drawn(rng: np.random.Generator, people: int, luck: float, gain: float = 0.0, margin: float = 0.0) -> dict[str, Question]:
     """The questions of the smallest study, three systems, of a world in which nothing pays but by `gain`: scores are mostly 0,
     systems suit people unlike, two trainings differ by their luck, a standard deviation of everybody's mean."""
     base = np.where(rng.random(people) < 0.25, rng.random(people), 0.0)
@@ -87,7 +87,8 @@ def drawn(rng: np.random.Generator, people: int, luck: float, gain: float = 0.0)
     short, pooled = [shorter(side) for side in (best, own, shared)], TrainingNoise.pool_systems([own, shared, best])
     of_short = TrainingNoise.pool_systems([side - less for side, less in zip((best, own, shared), short, strict=True)])
     return {
-        "last memory": Question(own, shared, noise=pooled), "last counting": Question(best, counted[None], (True, False), pooled),
+        "last memory": Question(own, shared, noise=pooled, margin=margin),
+        "last counting": Question(best, counted[None], (True, False), pooled),
         "history": Question.of_same(best, short[0], of_short),
     }  # fmt: skip
 
@@ -103,6 +104,17 @@ def test_where_nothing_pays_a_study_says_so_in_fewer_than_five_of_a_hundred_worl
     assert pays / worlds <= 0.03 and claims / worlds <= 0.06, (pays, claims)
 
 
+def test_level_is_said_of_what_differs_by_less_than_the_margin_and_hardly_ever_of_what_differs_by_it() -> None:
+    rng, margin = np.random.default_rng(2), 0.03
+    same = [answer_together(drawn(rng, 3_000, 0.002, 0.0, margin))["last memory"].answer for _ in range(60)]
+    assert same.count("level") > 45 and same.count("yes") + same.count("no") <= 3
+    for people, luck in ((60, 0.05), (300, 0.01), (3_000, 0.002)):
+        worlds = [answer_together(drawn(rng, people, luck, margin, margin))["last memory"].answer for _ in range(200)]
+        assert worlds.count("level") / 200 <= 0.04, (people, luck)
+    few = [answer_together(drawn(rng, 60, 0.05, 0.0, margin))["last memory"].answer for _ in range(40)]
+    assert "level" not in few, "sixty people cannot rule anything out"
+
+
 def test_what_pays_is_found_and_what_is_asked_onwards_stops_at_the_first_unknown() -> None:
     rng = np.random.default_rng(1)
     found = [answer_together(drawn(rng, 1_000, 0.002, gain=0.08))["last memory"].answer for _ in range(40)]
@@ -116,6 +128,9 @@ def test_what_pays_is_found_and_what_is_asked_onwards_stops_at_the_first_unknown
     first = answer_together({"history": loses(0.1), "other": loses(0.0)})["history"]
     chain = answer_in_turn([loses(0.05), loses(0.0), loses(0.1)], first, 2)
     assert [one.answer for one in (first, *chain)] == ["yes", "yes", "not known", "not known"]
+    alike = Question(same, same + rng.normal(0, 0.05, same.shape), margin=0.1)
+    assert answer_together({"level": alike})["level"].answer == "level"
+    assert answer_together({"level": alike._replace(cut=True)})["level"].answer == "not known", "it may yet get ahead"
     for cut, answer in ((False, "no"), (True, "not known")):
         (behind,) = answer_together({"behind": Question(same, same + 0.1 + rng.normal(0, 0.05, same.shape), cut=cut)}).values()
         assert behind.behind and behind.answer == answer, "who is behind and still learns is not called worse for good"
@@ -215,7 +230,7 @@ def test_a_study_ends_in_a_page_that_stands_alone(answered: Study) -> None:
     text = " ".join(sentence for section in found["sections"] for sentence in section["sentences"])
     for key in ("history", "memory", "systems"):
         section = next(one for one in found["sections"] if one["key"] == key)
-        assert section["answer"] in ("yes", "no", "not known", "it depends")
+        assert section["answer"] in ("yes", "no", "level", "not known", "it depends")
         assert re.search(r"[+-]0\.\d{4} \(95% [+-]0\.\d{4} to [+-]0\.\d{4}; 90 people; adjusted p", section["sentences"][0])
     assert "it was not asked for (--split)" in text
     shown = page.render_page(found | {"title": "<script>alert(1)</script>"})

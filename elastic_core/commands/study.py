@@ -2,8 +2,8 @@
 
 Reads and describes the data, counts, trains all systems briefly, the best third longer and the finalists twice for the same
 time each; holds out everybody's last event and, by the clock, all after a date; then writes one page of HTML that stands
-alone. Every sentence has its interval, and "not known" is an answer. Killed at any moment, the same command goes on; with
-more --minutes, with what is there.
+alone. Every sentence has its interval, and "level" and "not known" are answers. Killed at any moment, the same command goes on;
+with more --minutes, with what is there.
 
   elastic study planted --minutes 30             a made-up world, whose answers are known
   elastic study my-clicks.csv --minutes 30

@@ -97,6 +97,18 @@ def paired_difference(
     return Contrast(difference, difference - half, difference + half, p, seeds_counted)
 
 
+def equivalence_test(
+    a: ndarray, b: ndarray, margin: float, trained: tuple[bool, bool] = (True, True), noise: TrainingNoise | None = None
+) -> float:
+    """p of the means differing by `margin` or more, either way: the larger of two one-sided tests (Schuirmann 1987), with the
+    variance and degrees of freedom of `paired_difference`."""
+    one_sided = []
+    for shift in (margin, -margin):
+        contrast = paired_difference(a + shift, b, trained, noise)
+        one_sided.append(contrast.p / 2 if contrast.difference * shift > 0 else 1 - contrast.p / 2)
+    return max(one_sided)
+
+
 def half_width(variances: ndarray, degrees: ndarray) -> ndarray:
     """Half the 95% interval [m] of a sum of parts with these estimated variances [parts, m] and degrees of freedom [parts, 1]."""
     from scipy.special import stdtrit  # the inverse of Student's t distribution function

@@ -14,6 +14,7 @@ from elastic_core.study import background, measurements
 from elastic_core.study.holdout import Holdout, cuts_of
 from elastic_core.study.measurements import METRIC, RECALL
 from elastic_core.study.parts import (
+    LEVEL,
     UNKNOWN,
     Section,
     answer_word,
@@ -30,7 +31,7 @@ from elastic_core.study.parts import (
     system_name,
     system_names,
 )
-from elastic_core.study.questions import Finding, Question, answer_in_turn, answer_together
+from elastic_core.study.questions import MARGIN, Finding, Question, answer_in_turn, answer_together
 
 if TYPE_CHECKING:
     from elastic_core.study.train import Study
@@ -67,22 +68,30 @@ def ask_questions(study: "Study") -> dict[str, Question]:
     """Everything that a claim may come of: `history`, `cut N`, and by way of holding out `… memory SYSTEM` and `… counting`."""
     questions: dict[str, Question] = {}
     for split, holdout in study.holdouts.items():
+        margin = worthwhile_difference(holdout)
         noise = TrainingNoise.pool_systems([holdout.values(label) for label in holdout.systems])
         for own, shared in MEMORIES:
             if {own, shared} <= set(holdout.systems):
                 pair = holdout.values(own), holdout.values(shared)
-                questions[f"{split} memory {own}"] = Question(*pair, noise=noise, cut=holdout.still_rising(own))
+                questions[f"{split} memory {own}"] = Question(*pair, noise=noise, cut=holdout.still_rising(own), margin=margin)
         best, baseline = holdout.best, holdout.best_baseline
         if best and baseline:
             pair = holdout.values(best), holdout.values(baseline)
-            questions[f"{split} counting"] = Question(*pair, (True, False), noise, holdout.still_rising(best))
+            questions[f"{split} counting"] = Question(*pair, (True, False), noise, holdout.still_rising(best), margin)
     if best := study.holdout.best:
         scores = {label: scores_by_cut(study.holdout, label) for label in study.holdout.trained}
         noise = TrainingNoise.pool_systems([each[:, -1] - each[:, 0] for each in scores.values()])
         for at, cut in enumerate(cuts_of(study.holdout.finished_runs(best)[0])):
             key = "history" if at == 0 else f"cut {cut}"
-            questions[key] = Question.of_same(scores[best][:, -1], scores[best][:, at], noise)
+            questions[key] = Question.of_same(
+                scores[best][:, -1], scores[best][:, at], noise, worthwhile_difference(study.holdout)
+            )
     return questions
+
+
+def worthwhile_difference(holdout: Holdout) -> float:
+    """`MARGIN` of what counting reaches on validation, in NDCG@10: what differs by less is level."""
+    return MARGIN * holdout.valid(holdout.best_baseline) if holdout.best_baseline else 0.0
 
 
 def scores_by_cut(holdout: Holdout, label: str) -> np.ndarray:
@@ -101,7 +110,7 @@ def _answer_history(holdout: Holdout, questions: dict[str, Question], findings: 
     each = [first, *answer_in_turn([questions[f"cut {cut}"] for cut in cuts[1:]], first, len(findings))]
     helping = next((at for at, finding in enumerate(each) if finding.answer != "yes"), len(each))  # so many cuts lose something
     compared = f"all that {system_name(best)} reads against the last event alone"
-    sentences = [f"{answer_word(first, 'Yes', 'No, it harms').capitalize()}: {compared}: {numbers_text(first)}."]
+    sentences = [f"{answer_word(first, 'Yes', 'No, it harms', 'Hardly').capitalize()}: {compared}: {numbers_text(first)}."]
     if helping > 1:
         sentences.append(f"Events further back than the last {cuts[helping - 1]} still help: {each[helping - 1].numbers}.")
     if 0 < helping < len(cuts):
@@ -163,7 +172,7 @@ def _answer_memory(study: "Study", findings: dict[str, Finding]) -> Section:
             continue
         answers.append(finding.answer)
         pace = f"passes over the data in the same time: {holdout.mean_epochs(own):.0f} and {holdout.mean_epochs(shared):.0f}"
-        verdict = answer_word(finding, "personal experts pay", "personal experts cost")
+        verdict = answer_word(finding, "personal experts pay", "personal experts cost", "personal and shared experts are level")
         sentences.append(f"{system_name(own)}: {verdict}: {numbers_text(finding)}; {pace}.")
     sentences.append("The difference is personal experts minus as many that everybody shares; everything else is alike.")
     return make_section("memory", "Do personal experts pay?", combine_answers(answers), sentences)
@@ -177,7 +186,7 @@ def _answer_systems(study: "Study", findings: dict[str, Finding]) -> Section:
     best, baseline = holdout.best, holdout.best_baseline
     sentences, finding = [], findings.get(f"{holdout.split} counting")
     if finding is not None and best and baseline:
-        verdict = {"yes": "is better than", "no": "is worse than"}.get(
+        verdict = {"yes": "is better than", "no": "is worse than", LEVEL: "is level with"}.get(
             finding.answer, "is behind" if finding.behind else "cannot be told from"
         )
         numbers = numbers_text(finding)
@@ -190,17 +199,19 @@ def _answer_systems(study: "Study", findings: dict[str, Finding]) -> Section:
         values = {label: holdout.values(label) for label in holdout.systems}
         noise = TrainingNoise.pool_systems(list(values.values()))
         pairs = {
-            label: Question(values[reference], other, (reference in STUDIED, label in STUDIED), noise)
+            label: Question(
+                values[reference], other, (reference in STUDIED, label in STUDIED), noise, margin=worthwhile_difference(holdout)
+            )
             for label, other in values.items()
             if label != reference
         }
         gaps = answer_together(pairs)
-        level = [reference, *(label for label, gap in gaps.items() if gap.answer == UNKNOWN)]
+        level, unknown = ([label for label, gap in gaps.items() if gap.answer == answer] for answer in (LEVEL, UNKNOWN))
         sentences.append(
-            f"Of those that were trained to the end or only count, what cannot be told from {system_name(reference)}: "
-            f"{system_names(level[1:]) or 'none of the others'}."
+            f"Of those that were trained to the end or only count, level with {system_name(reference)}: "
+            f"{system_names(level) or 'none of the others'}; cannot be told from it: {system_names(unknown) or 'none'}."
         )
-        if timed := [label for label in level if label in costs]:
+        if timed := [label for label in (reference, *level, *unknown) if label in costs]:
             quickest = min(timed, key=lambda label: costs[label]["median"])
             cost = costs[quickest]
             sentences.append(
@@ -249,7 +260,7 @@ def _answer_by_time(study: "Study", findings: dict[str, Finding]) -> Section:
     for own, _ in MEMORIES:
         if finding := findings.get(f"time memory {own}"):
             answers.append(finding.answer)
-            verdict = answer_word(finding, "they pay", "they cost")
+            verdict = answer_word(finding, "they pay", "they cost", "level with shared ones")
             sentences.append(f"Personal experts, {system_name(own)}: {verdict}: {numbers_text(finding)}.")
     best, baseline = holdout.best, holdout.best_baseline
     if (finding := findings.get("time counting")) and best and baseline:

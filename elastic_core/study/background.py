@@ -14,6 +14,7 @@ from elastic_core.study import measurements
 from elastic_core.study.holdout import Holdout
 from elastic_core.study.measurements import METRIC
 from elastic_core.study.parts import (
+    LEVEL,
     UNKNOWN,
     Section,
     make_section,
@@ -24,7 +25,7 @@ from elastic_core.study.parts import (
     system_names,
 )
 from elastic_core.study.plan import OUT_OF_TIME
-from elastic_core.study.questions import Finding
+from elastic_core.study.questions import MARGIN, Finding
 
 if TYPE_CHECKING:
     from elastic_core.study.train import Study
@@ -141,9 +142,12 @@ def suggest_next(study: "Study", holdout: Holdout, findings: dict[str, Finding])
     counting, baseline = findings.get(f"{holdout.split} counting"), holdout.best_baseline
     if baseline and (counting is None or counting.answer != "yes"):
         numbers = f" ({counting.numbers})" if counting else ""
-        sentences.append(
-            f"Until then run {system_name(baseline)}: nothing was found to be better{numbers}, and it needs no training."
+        found = (
+            "the best trained system is level with it"
+            if counting and counting.answer == LEVEL
+            else "nothing was found to be better"
         )
+        sentences.append(f"Until then run {system_name(baseline)}: {found}{numbers}, and it needs no training.")
     if study.protocol == "full-seen" and study.recipe == "plain":
         sentences.append(
             "People choose again what they have seen: train with --set model.repeat_bias=true, a learned number for seen items."
@@ -180,7 +184,8 @@ def describe_method(study: "Study") -> Section:
         f"{holdout.seeds} times, for {plan.share:.0f} seconds {CLOCK_WORDS[study.request.clock]}, validation included{took}. "
         f"{plan.length} events are read. The settings are the same for all systems, tuned for none.",
         f"{METRIC} of the test, protocol {study.protocol}. Systems are chosen on validation. Intervals of differences are over "
-        "people and trainings; p is adjusted for all questions that were asked together (Holm).",
+        "people and trainings; every p is multiplied by the number of questions that were asked together (Bonferroni). *Level* "
+        f"means that a difference of {MARGIN:.0%} of the best baseline’s validation score can be ruled out, either way.",
         f"{machine['device']}, threads: {machine['threads']}, load {machine['load_average']}, torch {machine['torch']}, commit "
         f"{machine['commit'] or 'unknown'}, {machine['date']} UTC, data {study.data.hash}.",
         *_describe_recipe(study),

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from elastic_core.recipes import STUDIED
+from elastic_core.results.compare import p_text
 from elastic_core.results.statistics import wilson_interval
 from elastic_core.results.systems import model_label
 from elastic_core.runs.ranks import Interval
 from elastic_core.study.questions import Finding
 
 Section = dict[str, Any]
-UNKNOWN = "not known"
+UNKNOWN, LEVEL = "not known", "level"
 
 
 # --- words --------------------------------------------------------------------------------------------------------------
@@ -25,12 +26,15 @@ def system_names(labels: Sequence[str]) -> str:
     return ", ".join(map(system_name, labels))
 
 
-def answer_word(finding: Finding, yes: str, no: str) -> str:
-    return {"yes": yes, "no": no, UNKNOWN: UNKNOWN}[finding.answer]
+def answer_word(finding: Finding, yes: str, no: str, level: str = LEVEL) -> str:
+    return {"yes": yes, "no": no, LEVEL: level, UNKNOWN: UNKNOWN}[finding.answer]
 
 
 def numbers_text(finding: Finding) -> str:
-    """Its numbers, and of an unknown answer what would have been found."""
+    """Its numbers, of an unknown answer what would have been found, of a level one what can be ruled out."""
+    if finding.answer == LEVEL:
+        margin, p = finding.question.margin, p_text(finding.adjusted_large)
+        return f"{finding.numbers}; a difference of {margin:.4f} or more can be ruled out, adjusted p {p}"
     return finding.numbers + (f"; {finding.why_unknown}" if finding.answer == UNKNOWN else "")
 
 

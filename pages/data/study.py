@@ -13,7 +13,7 @@ from pages.components import job_bar, page_context, page_elements, page_text
 from pages.components.controls import number_input, place_button
 from pages.data import charts
 
-COLOURS = {"yes": "green", "no": "red"}
+COLOURS = {"yes": "green", "no": "red", "level": "blue"}
 MINUTES = 30
 PART = "Which model for these data?"
 TEXT = page_text.load_page_text(__file__)

@@ -1,8 +1,8 @@
 """How often does a study claim something of a world in which there is nothing to find?
 
 Everybody chooses evenly among all items, whatever came before: no history helps, no expert pays, nothing beats counting. Each
-world is asked by an ordinary study; any answer other than "not known" is a false claim. At most five worlds of a hundred may
-have one. One line a world; the same command goes on where it was.
+world is asked by an ordinary study; "yes" and "no" are false claims, while "level" would be true. At most five worlds of a
+hundred may have one. One line a world; the same command goes on where it was.
 
     python tests/load/null_worlds.py --worlds 100 --minutes 3 --out null-worlds
 """
@@ -48,7 +48,7 @@ def main() -> None:
             write_world(file, seed)
         request = StudyRequest(DataConfig(source=str(file.resolve())), given.minutes, ("last",), SYSTEMS)
         found = Study(request, given.out / f"study-{seed}").run()
-        claims = {key: answer for key, answer in found["claims"].items() if answer != "not known"}
+        claims = {key: answer for key, answer in found["claims"].items() if answer in ("yes", "no")}
         false += bool(claims)
         print(
             f"world {seed}: {json.dumps(claims)}, {found['seconds']:.0f} s; {false} of {seed + 1} worlds claim something",
