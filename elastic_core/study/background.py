@@ -142,12 +142,12 @@ def suggest_next(study: "Study", holdout: Holdout, findings: dict[str, Finding])
     counting, baseline = findings.get(f"{holdout.split} counting"), holdout.best_baseline
     if baseline and (counting is None or counting.answer != "yes"):
         numbers = f" ({counting.numbers})" if counting else ""
-        found = (
+        reason = (
             "the best trained system is level with it"
             if counting and counting.answer == LEVEL
-            else "nothing was found to be better"
+            else "nothing was reason to be better"
         )
-        sentences.append(f"Until then run {system_name(baseline)}: {found}{numbers}, and it needs no training.")
+        sentences.append(f"Until then run {system_name(baseline)}: {reason}{numbers}, and it needs no training.")
     if study.protocol == "full-seen" and study.recipe == "plain":
         sentences.append(
             "People choose again what they have seen: train with --set model.repeat_bias=true, a learned number for seen items."
