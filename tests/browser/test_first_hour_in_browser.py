@@ -1,12 +1,14 @@
 """What lost a newcomer in their first hour, by what a browser shows: texts, places and addresses."""
 
 import re
+import shutil
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+REPEATS = "run=planted-elastic&user=7"  # people here choose again what they have seen
 TELEPHONE, LAPTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
 # Pairs of short texts of the picture that lie on each other.
 OVERLAPS = """() => {
@@ -19,6 +21,13 @@ OVERLAPS = """() => {
     const shared = (a, b, from, to) => Math.min(a[to], b[to]) - Math.max(a[from], b[from])
     const meet = (a, b) => shared(a, b, 'top', 'bottom') > 1 && shared(a, b, 'left', 'right') > 0
     return boxes.length < 2 ? ['not there'] : boxes.flatMap((a, i) => boxes.slice(i + 1).filter(b => meet(a, b)).map(b => [a, b]))
+}"""
+
+# How many thick lines lead to what comes next.
+THICK = """flow => {
+    const left = flow.querySelector('.list .node').getBoundingClientRect().left - flow.getBoundingClientRect().left
+    return [...flow.querySelectorAll('.lines .lit path')].filter(line =>
+        Math.abs(Number(line.getAttribute('d').split(' ').at(-2)) - left) < 3 && Number(line.getAttribute('stroke-width')) > 1.4).length
 }"""
 
 
@@ -45,6 +54,20 @@ def test_the_tour_keeps_the_world_and_the_person_from_its_first_stop_to_its_end(
     expect(panel).to_contain_text("Second lesson, 1 of")
     expect(world(visit, "Paper’s model")).to_be_checked()
     expect(visit.box("Person")).to_have_value(person)
+
+
+def test_the_tour_says_of_a_person_what_its_page_says(visit: Any) -> None:
+    """Which correlation of attention and effect: it was one among new items in the tour, and one among all items on the page."""
+    panel, correlation = visit.page.locator(".st-key-tour_panel"), re.compile(r"correlation ([+−-]0\.\d\d)")
+    for stop in (8, 7):
+        visit.open(f"/?{REPEATS}&tour={stop}")
+        if "Read most" in panel.inner_text():
+            break
+    visit.press("Skip the bet")
+    expect(panel).to_contain_text(correlation)
+    expect(visit.main).to_contain_text(correlation)
+    body = visit.page.locator(".stMainBlockContainer").first.inner_text()
+    assert correlation.findall(panel.inner_text())[:1] == correlation.findall(body)[:1]
 
 
 @pytest.mark.opens("/")
@@ -83,26 +106,61 @@ def test_a_list_of_one_s_own_is_read_from_the_keyboard_and_its_button_is_in_view
 
 @pytest.mark.opens("/")
 def test_the_title_stays_in_place_when_the_world_is_switched(visit: Any) -> None:
-    visit.page.set_viewport_size(LAPTOP)
-    visit.settled()
-    places = []
-    for name in ("Paper’s model", "Made-up world"):
-        world(visit, name).click()
-        visit.settled()
-        places.append(visit.page.get_by_role("heading", level=1).bounding_box()["y"])
-    assert places[0] == places[1], places
+    for width in (1100, 1280, 1440, 1600):  # at each, another sentence beside the switch needs two lines
+        visit.page.set_viewport_size({"width": width, "height": 800})
+        places = []
+        for name in ("Paper’s model", "Made-up world"):
+            world(visit, name).click()
+            visit.settled()
+            places.append(visit.page.get_by_role("heading", level=1).bounding_box()["y"])
+        assert places[0] == places[1], (width, places)
 
 
-@pytest.mark.opens("/")
-def test_what_stands_below_a_heading_stays_in_place_while_things_are_pointed_at(visit: Any) -> None:
+@pytest.mark.opens("/?run=planted-64-elastic-slots&user=2")
+def test_while_things_are_pointed_at_nothing_moves_and_a_thick_line_is_a_measured_loss(visit: Any) -> None:
     visit.page.set_viewport_size(LAPTOP)
     first, head = visit.page.locator(".strip .events .node").first, visit.page.locator(".strip .events h3")
-    far = {first.bounding_box()["y"] - head.bounding_box()["y"]}
-    for kind in ("experts", "list"):
-        visit.page.locator(f".strip .{kind} .node").nth(1).hover()
-        visit.page.wait_for_timeout(100)
-        far.add(first.bounding_box()["y"] - head.bounding_box()["y"])
+    far, n_thick, unmeasured = {first.bounding_box()["y"] - head.bounding_box()["y"]}, 0, []
+    for kind in ("list", "experts"):
+        for node in visit.page.locator(f".strip .{kind} .node").all():
+            node.hover()
+            visit.page.wait_for_timeout(100)
+            far.add(first.bounding_box()["y"] - head.bounding_box()["y"])
+            if kind == "list":
+                changes = visit.page.locator(".strip .experts .node.on .n").all_text_contents()
+                n_thick += (thick := visit.page.locator(".strip .flow").evaluate(THICK))
+                unmeasured += [changes] if thick > sum(change.startswith("−") for change in changes) else []
+    assert n_thick > 2 and not unmeasured, unmeasured
     assert max(far) - min(far) < 1, far
+
+
+def test_a_run_of_one_s_own_stays_in_the_switch_and_comes_back_with_its_link(visit: Any) -> None:
+    runs = visit.server.folder / "checkpoints"
+    shutil.copytree(next(runs.glob("**/planted-elastic/config.json")).parent, runs / "local-mine")
+    visit.server.restart()
+    visit.begin("/?run=local-mine&user=7")
+    for name in ("Your run", "Made-up world", "Your run"):
+        world(visit, name).click()
+        visit.settled()
+        expect(world(visit, "Your run")).to_be_visible()
+    assert "run=local-mine" in visit.page.url
+    world(visit, "Made-up world").click()
+    visit.settled()
+    address = visit.page.url
+    visit.server.restart()
+    visit.open(address)
+    visit.errors.clear()  # what the page said when its server went away
+    expect(world(visit, "Your run")).to_be_visible()
+
+
+def test_a_column_that_could_name_experts_is_not_left_out_in_silence(visit: Any) -> None:
+    visit.open("/data?dat_part=Bring+your+own")
+    events = [(f"u{u},book {i},{1_700_000_000 + 1000 * u + i}", "crime" if i % 2 else "poems") for u in range(24) for i in range(10)]
+    rows = "".join(f"{event},{sort}\n" for event, sort in events)
+    file = {"name": "shelf.csv", "mimeType": "text/csv", "buffer": f"user,item,time,sort\n{rows}".encode()}
+    visit.page.locator("input[type=file]").first.set_input_files(file)
+    visit.says("All 240 rows can be read")
+    expect(visit.main).to_contain_text(re.compile(r"\bsort\b.*Genres", re.S))
 
 
 @pytest.mark.opens("/speed")
@@ -110,6 +168,9 @@ def test_speed_shows_its_chart_before_the_form_that_measures(visit: Any) -> None
     chart, form = visit.page.locator(".st-key-spd_time"), visit.page.get_by_text("Measure on this machine")
     assert chart.bounding_box()["y"] < form.bounding_box()["y"]
     expect(visit.main).to_contain_text("plain SASRec")
+    for numbers in ("", "?spd_source=measured+now"):
+        visit.open(f"/speed{numbers}")
+        expect(visit.main).to_contain_text("On a graphics card SASRec is faster")
 
 
 @pytest.mark.opens("/")
