@@ -26,8 +26,9 @@ OVERLAPS = """() => {
 # How many thick lines lead to what comes next.
 THICK = """flow => {
     const left = flow.querySelector('.list .node').getBoundingClientRect().left - flow.getBoundingClientRect().left
-    return [...flow.querySelectorAll('.lines .lit path')].filter(line =>
-        Math.abs(Number(line.getAttribute('d').split(' ').at(-2)) - left) < 3 && Number(line.getAttribute('stroke-width')) > 1.4).length
+    const ends_there = line => Math.abs(Number(line.getAttribute('d').split(' ').at(-2)) - left) < 3
+    const thick = [...flow.querySelectorAll('.lines .lit path')].filter(line => Number(line.getAttribute('stroke-width')) > 1.4)
+    return thick.filter(ends_there).length
 }"""
 
 
@@ -155,8 +156,8 @@ def test_a_run_of_one_s_own_stays_in_the_switch_and_comes_back_with_its_link(vis
 
 def test_a_column_that_could_name_experts_is_not_left_out_in_silence(visit: Any) -> None:
     visit.open("/data?dat_part=Bring+your+own")
-    events = [(f"u{u},book {i},{1_700_000_000 + 1000 * u + i}", "crime" if i % 2 else "poems") for u in range(24) for i in range(10)]
-    rows = "".join(f"{event},{sort}\n" for event, sort in events)
+    pairs = [(user, item) for user in range(24) for item in range(10)]
+    rows = "".join(f"u{user},book {item},{1000 * user + item},{'crime' if item % 2 else 'poems'}\n" for user, item in pairs)
     file = {"name": "shelf.csv", "mimeType": "text/csv", "buffer": f"user,item,time,sort\n{rows}".encode()}
     visit.page.locator("input[type=file]").first.set_input_files(file)
     visit.says("All 240 rows can be read")
