@@ -72,8 +72,8 @@ def _show_facts(card: Card, item_words: ItemWords) -> None:
 
 
 def _in_millions(number: int) -> str:
-    """1,227,393 → 1.23 million: nine figures do not fit the card."""
-    return f"{number:,}" if number < 1_000_000 else f"{number / 1_000_000:.2f} million"
+    """1,227,393 → 1.23 M: neither nine figures nor the word fit the card."""
+    return f"{number:,}" if number < 1_000_000 else f"{number / 1_000_000:.2f} M"
 
 
 def _show_terms(card: Card, readings: tuple[tuple[str, str], ...]) -> None:

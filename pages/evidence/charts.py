@@ -12,7 +12,7 @@ from pages.components import plot
 from pages.components.plot import Palette
 
 LAYOUT = {
-    "margin": {"l": 8, "r": 8, "t": 26, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False,
+    "margin": {"l": 8, "r": 16, "t": 44, "b": 8}, "dragmode": False, "hovermode": "closest", "showlegend": False,
     "xaxis": {"fixedrange": True}, "yaxis": {"fixedrange": True},
 }  # fmt: skip
 LINE_HEIGHT, TWO_LINES = 25, 36  # pixels of a row, and of one whose name takes two lines
@@ -44,9 +44,9 @@ def draw_forest(
     top = float(rows["y"].max()) + (1.6 if heads else 0.7)
     same_n = len(rows) > 1 and rows["n"].nunique() == 1  # then it is said once, below
     span = float(max(rows["high"].max(), -rows["low"].min(), 1e-4))
-    title = "NDCG@10, difference" + (f", n = {rows['n'].iloc[0]:,}" if same_n else "")
+    title = "NDCG@10, difference" + (f"<br>n = {rows['n'].iloc[0]:,}" if same_n else "")
     row_height = TWO_LINES if rows["label"].str.contains("<br>").any() else LINE_HEIGHT
-    figure.update_layout(LAYOUT, height=92 + int(row_height * top), annotations=_place_notes(rows, colours, sides, top, same_n))
+    figure.update_layout(LAYOUT, height=124 + int(row_height * top), annotations=_place_notes(rows, colours, sides, top, same_n))
     figure.update_xaxes(
         title=title, range=[-1.1 * span, (1.1 if same_n else 1.75) * span], tickformat="+.2f" if span > 0.02 else "+.3f",
         nticks=5, tickangle=0, zeroline=False,
@@ -76,8 +76,10 @@ def _place_notes(rows: pd.DataFrame, colours: Palette, sides: tuple[str, str], t
         if not same_n
     ]
     a, b = (textwrap.shorten(safe(side), 34, placeholder=" …") for side in sides)
-    for text, anchor, shift in ((f"◀ {b} ahead", "right", -6), (f"{a} ahead ▶", "left", 6)):
-        notes.append(quiet | {"x": 0, "y": top, "yanchor": "bottom", "xanchor": anchor, "text": text, "xshift": shift})
+    above = quiet | {"y": top, "yanchor": "bottom", "xanchor": "right"}
+    notes.append(above | {"x": 0, "text": f"◀ {b} ahead", "xshift": -6})
+    # at the edge, as on a phone there is no room right of zero
+    notes.append(above | {"x": 1, "xref": "paper", "text": f"{a} ahead ▶", "yshift": 16})
     return notes
 
 

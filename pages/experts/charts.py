@@ -83,6 +83,6 @@ def draw_effects(table: pd.DataFrame, p: Palette) -> go.Figure:
     )  # fmt: skip
     figure.add_vline(x=0, line_color=p.text, line_width=1)
     return style_figure(
-        figure, p, 210, xaxis_title="← worse · NDCG@10 · better →", xaxis_tickformat="+.3f", xaxis_zeroline=False,
-        xaxis_nticks=4, yaxis_automargin=True,
+        figure, p, 230, xaxis_title="← worse · better →<br>NDCG@10", xaxis_tickformat="+.3f", xaxis_zeroline=False,
+        xaxis_nticks=3, xaxis_tickangle=0, yaxis_automargin=True,
     )  # fmt: skip

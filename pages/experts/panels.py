@@ -125,7 +125,7 @@ def _show_user(subject: Subject, row: dict[str, Any]) -> None:
     place_text = f"number {row['rank']} of this person’s {k} experts" if row["rank"] else f"not among this person’s {k} experts"
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
-        reading_text = ", ".join(f"{title} **{share:.0%}** (× {times:.1f})" for title, share, times in parts)
+        reading_text = ", ".join(f"{title} **{share:.0%}** (×\u00a0{times:.1f})" for title, share, times in parts)
     else:
         reading_text = f"last {plural}: " + ", ".join(titles)
     text_column.markdown(f"{reading_text}  \n:small[:gray[of {row['events']} {plural}; {place_text}]]")
