@@ -145,7 +145,7 @@ def suggest_next(study: "Study", holdout: Holdout, findings: dict[str, Finding])
         reason = (
             "the best trained system is level with it"
             if counting and counting.answer == LEVEL
-            else "nothing was reason to be better"
+            else "nothing was found to be better"
         )
         sentences.append(f"Until then run {system_name(baseline)}: {reason}{numbers}, and it needs no training.")
     if study.protocol == "full-seen" and study.recipe == "plain":
