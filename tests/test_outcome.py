@@ -47,7 +47,7 @@ def test_what_only_counts_is_judged_as_everything_else_is(run: Run, tiny: tuple[
     baselines.write_comparison(run, found)
     assert baselines.read_comparison(run) == found and found.people == data.histories.n_users
     mine = run.report().user_values(found.protocol, "NDCG@10")
-    for row, name in zip(found.rows, ("cooccurrence", "frequency", "popularity"), strict=True):
+    for row, name in zip(found.rows, ("cooccurrence", "due-again", "frequency", "popularity"), strict=True):
         model = models.build(ModelConfig.known[name](), data.catalog)
         model.fit(data)
         theirs = evaluate(model, data, protocols=(found.protocol,)).user_values(found.protocol, "NDCG@10")
@@ -56,7 +56,7 @@ def test_what_only_counts_is_judged_as_everything_else_is(run: Run, tiny: tuple[
     told = outcome.describe_outcome(run)
     assert told.score is not None and told.score.mean == pytest.approx(mine.mean())
     table = told.table("mine")
-    assert set(table["system"]) == {"mine", "Co-occurrence", "Own frequency", "Popularity", "a random order"}
+    assert set(table["system"]) == {"mine", "Co-occurrence", "Due again", "Own frequency", "Popularity", "a random order"}
 
 
 @pytest.mark.parametrize(

@@ -306,7 +306,7 @@ def test_of_many_systems_the_best_third_goes_on_and_the_finalists_to_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan, "CHOICES", ((5, ("last",)),))
-    request = StudyRequest(WORLD, 0.2, ("last",), tuple(STUDIED)[:5], "processor")
+    request = StudyRequest(WORLD, 0.4, ("last",), tuple(STUDIED)[:5], "processor")
     study = Study(request, tmp_path / "here", probe=lambda config, data: Probe(0.1, 0.05, 0.1))
     answer = study.run()
     state, holdout = json.loads((study.folder / study_training.STUDY).read_text()), study.holdout
@@ -319,7 +319,7 @@ def test_of_many_systems_the_best_third_goes_on_and_the_finalists_to_the_end(
     assert all(max(minutes[label]) < max(minutes[own]) for label in holdout.stopped)
     systems = next(section for section in answer["sections"] if section["key"] == "systems")
     rows = systems["parts"][1]["rows"]
-    assert len(rows) == 3 + 5 and sum("others were ahead on validation" in row[-1] for row in rows) == 2
+    assert len(rows) == 4 + 5 and sum("others were ahead on validation" in row[-1] for row in rows) == 2
 
 
 def conducted(folder: Path) -> None:

@@ -185,7 +185,7 @@ def _video_games_runs() -> Iterator[PlannedRun]:
 
 
 def _grocery_runs() -> Iterator[PlannedRun]:
-    yield from _plan_each("groceries", f"{COUNTING} frequency", SEEDS[:1])
+    yield from _plan_each("groceries", f"{COUNTING} frequency due-again", SEEDS[:1])
     yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none elastic elastic/memory-none")
     yield from _plan_each("groceries", "sasrec/local sasrec elastic/two-way")
     yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none sasrec/local", mark=REPEAT_COUNTS)

@@ -35,7 +35,7 @@ Systems = dict[System, list[Run]]  # runs that differ only in their seed
 
 UNEVEN = "†"  # of a run that was trained while a target's weight still depended on its batch
 UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not."
-BASELINES = ("popularity", "cooccurrence", "frequency")  # they only count, and need no training
+BASELINES = ("popularity", "cooccurrence", "frequency", "due-again")  # they only count, and need no training
 OURS = ("elastic", "elastic-slots")
 CONTROLS = {
     ("sasrec", "local"): "SASRec with ELASTIC's local convolution",
