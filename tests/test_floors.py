@@ -77,10 +77,10 @@ def test_due_again_knows_what_is_due_and_own_frequency_does_not() -> None:
     assert by_rhythm > by_frequency + 0.1
     model, user = models[1], np.array([0])
     batch = reading_batch(data, user, data.split_ends("test")[user], 4_096)
-    later = replace(batch, asked=batch.asked + 5 * 86_400)
+    later = replace(batch, prediction_times=batch.prediction_times + 5 * 86_400)
     assert torch.equal(model.score(batch), model.score(batch)) and not torch.equal(model.score(batch), model.score(later))
-    without = replace(batch, asked=None)
-    at_the_end = replace(batch, asked=torch.full_like(batch.asked, int(data.histories.times.max())))
+    without = replace(batch, prediction_times=None)
+    at_the_end = replace(batch, prediction_times=torch.full_like(batch.prediction_times, int(data.histories.times.max())))
     assert torch.equal(model.score(without), model.score(at_the_end)), "a list for now is made at the end of the data"
 
 

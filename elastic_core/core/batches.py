@@ -40,7 +40,7 @@ class Batch:
     targets: Tensor | None = None  # [B, N] int64, 0 where a position is not a target
     times: Tensor | None = None  # [B, N] int64 seconds, of the events in `items`
     padded: bool = True  # False promises that no row has padding
-    asked: Tensor | None = None  # [B] int64 seconds, when the next event is asked for, where that is known
+    prediction_times: Tensor | None = None  # [B] int64 seconds, when the next event is predicted, where that is known
     counted: Places | None = None  # what `places` says, found before the batch went to a device
 
     @property
@@ -84,8 +84,9 @@ class Batch:
     def map_fields(self, transform: Callable[[Tensor], Tensor]) -> "Batch":
         items = transform(self.items)
         retrieval = items if self.retrieval_items is self.items else transform(self.retrieval_items)
-        targets, times, asked = (None if x is None else transform(x) for x in (self.targets, self.times, self.asked))
-        return Batch(items, retrieval, targets, times, self.padded, asked)
+        others = (None if x is None else transform(x) for x in (self.targets, self.times, self.prediction_times))
+        targets, times, prediction_times = others
+        return Batch(items, retrieval, targets, times, self.padded, prediction_times)
 
 
 def left_pad(histories: Histories, users: np.ndarray, ends: np.ndarray, length: int, values: np.ndarray | None = None) -> Tensor:
@@ -106,11 +107,11 @@ def reading_batch(dataset: Dataset, users: np.ndarray, ends: np.ndarray, length:
     length = needed_columns(ends - dataset.histories.offsets[users], length)
     items = left_pad(dataset.histories, users, ends, length)
     times = left_pad_times(dataset, users, ends, length)
-    asked = None if times is None else torch.from_numpy(_asking_times(dataset.histories, users, ends))
-    return Batch(items, items, times=times, padded=bool((items[:, 0] == 0).any()), asked=asked)
+    prediction_times = None if times is None else torch.from_numpy(_find_prediction_times(dataset.histories, users, ends))
+    return Batch(items, items, times=times, padded=bool((items[:, 0] == 0).any()), prediction_times=prediction_times)
 
 
-def _asking_times(histories: Histories, users: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def _find_prediction_times(histories: Histories, users: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """When the events at `ends [B]` happened, int64 seconds; beyond the end of a history, the last time there is in the data."""
     has_event = ends < histories.offsets[users + 1]
     return np.where(has_event, histories.times[np.minimum(ends, len(histories.times) - 1)], histories.times.max(initial=0))

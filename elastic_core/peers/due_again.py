@@ -84,14 +84,14 @@ class DueAgain(Recommender):
         scores = self.first_share.clamp(min=NEW).repeat(len(batch.items), 1).cpu().numpy()
         rows = batch.items[:, -self.length :].cpu().numpy()
         times = None if batch.times is None else batch.times[:, -self.length :].cpu().numpy()
-        asked = None if batch.asked is None else batch.asked.cpu().numpy()
+        now = None if batch.prediction_times is None else batch.prediction_times.cpu().numpy()
         described, places = [], []
         for row, padded in enumerate(rows):
             items = padded[padded > 0]
             if not len(items):
                 continue
             days = np.arange(len(items), dtype=float) if times is None else self._days(times[row, -len(items) :])
-            moment = len(items) if times is None else max(days[-1], self.last_day if asked is None else asked[row] / DAY)
+            moment = len(items) if times is None else max(days[-1], self.last_day if now is None else now[row] / DAY)
             known, features = self._describe(items, days, moment)
             described.append(features)
             places.append((np.full(len(known), row), known))
