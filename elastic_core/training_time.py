@@ -135,7 +135,7 @@ def _time_ranking(model: models.Recommender, dataset: Dataset, rows: int) -> flo
     batch = reading_batch(dataset, users, dataset.split_ends("valid")[users], model.length)
     began = time.perf_counter()
     with torch.inference_mode():
-        scores = model.score(batch)
+        scores = model.prepare_scores()(batch)
         (scores > scores[:, 1:2]).sum(1)
     return (time.perf_counter() - began) * dataset.histories.n_users / len(users)
 

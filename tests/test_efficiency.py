@@ -133,7 +133,7 @@ def test_the_calculator_agrees_with_torchs_counter(system: str, n: int, d: int, 
             module.fused = False  # the counter does not see into the fused kernel
     items = torch.randint(1, ITEMS + 1, (people, n))
     with FlopCounterMode(display=False, custom_mapping=KERNELS) as counter, torch.no_grad():
-        model.score(Batch(items, items, padded=False))
+        model.scorer()(model.last_state(Batch(items, items, padded=False)))
     sizes = costs.Sizes(length=n, width=d, k=k, n_subkeys=16, heads=heads)
     counted = costs.count_operations("sasrec-eager" if system == "sasrec-fused" else system, sizes)
     assert counted == pytest.approx(counter.get_total_flops() / people, rel=0.03)

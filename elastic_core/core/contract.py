@@ -276,10 +276,10 @@ class Recommender(nn.Module):
         return lambda batch: scorer(state(batch), SeenItems.from_batch(batch))
 
     def score(self, batch: Batch) -> Tensor:
-        """Scores of every item as the next one, `[B, n_items + 1]`."""
+        """Scores of every item as the next one, `[B, n_items + 1]`; nothing is prepared for one batch."""
         if not self.trained:
             raise TypeError(f"{self.config.name} neither learns nor scores")
-        return self.prepare_scores()(batch)
+        return self.scorer()(self.last_state(batch), SeenItems.from_batch(batch))
 
     def auxiliary_weights(self) -> dict[str, float]:
         """The weight of every auxiliary loss by its name, from the model's own settings."""

@@ -39,8 +39,10 @@ from elastic_core.core.config import ConvWidth, ModelConfig, Several, Weight, Wi
 from elastic_core.core.contract import (
     Edit,
     Encoded,
+    Judge,
     Retrieved,
     RetrievingModel,
+    Scorer,
     StreamingModel,
     Trace,
     TracingModel,
@@ -49,6 +51,7 @@ from elastic_core.core.contract import (
     register,
 )
 from elastic_core.core.dispatch import CausalDispatcher, SelfAttentionLayer, TwoWayDispatcher
+from elastic_core.core.elastic_reader import ElasticReader, can_read
 from elastic_core.core.elastic_stream import ElasticStream
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import Attention, EventEmbedding, Whitening, linear, pad_front, without_autocast, zero_padding
@@ -407,6 +410,10 @@ class Elastic(WithMemory, StreamingModel, TracingModel):
 
     def last_state(self, batch: Batch, edit: Edit | None = None) -> Tensor:
         return self.norm(self._encode(batch, last=1, edit=edit)[0][:, -1])
+
+    def prepare_states(self) -> tuple[Judge, Scorer]:
+        """Folds the weights once; where that cannot be, nothing is prepared."""
+        return ElasticReader(self) if can_read(self) else self.last_state, self.scorer()
 
     def retrieve(self, batch: Batch) -> Retrieved:
         return self._retrieve_for_layer(0, *self._memory_input(batch))

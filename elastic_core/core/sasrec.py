@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ConvWidth, ModelConfig, Within
-from elastic_core.core.contract import Encoded, StreamingModel, Variant, register
+from elastic_core.core.contract import Encoded, Judge, Scorer, StreamingModel, Variant, register
+from elastic_core.core.folded import can_fold
 from elastic_core.core.histories import Catalog
 from elastic_core.core.layers import (
     Attention,
@@ -21,12 +22,14 @@ from elastic_core.core.layers import (
     right_align,
     zero_padding,
 )
+from elastic_core.core.sasrec_reader import SASRecReader
 from elastic_core.core.sasrec_stream import SASRecStream
 
 
 @dataclass(frozen=True, kw_only=True)
 class SASRecConfig(ModelConfig, name="sasrec", label="SASRec"):
     fused: bool = True
+    folded: bool = False  # when it is judged, queries and keys are one matrix, values and output another (one head)
     expansion: Annotated[int, Within(1, 16)] = 1  # hidden width of the feed-forward layers, in multiples of d
     conv_width: ConvWidth = 0  # of a causal convolution beside the attention, as ELASTIC has one; 0 = none
 
@@ -65,7 +68,7 @@ class SASRec(StreamingModel):
     """Unidirectional self-attention; learns from every position at once. Its stream keeps keys and values: it grows."""
 
     objective = "all"
-    forms: ClassVar = {"sasrec-fused": {"fused": True}, "sasrec-eager": {"fused": False}}
+    forms: ClassVar = {"sasrec-fused": {"fused": True}, "sasrec-eager": {"fused": False}, "sasrec-folded": {"folded": True}}
     variants = (
         Variant("SASRec", {}, "The quadratic peer: causal self-attention, all positions learned at once."),
         Variant("SASRec with convolution", {"conv_width": 16}, "A control: ELASTIC's local convolution beside attention."),
@@ -88,6 +91,11 @@ class SASRec(StreamingModel):
 
     def last_state(self, batch: Batch) -> Tensor:
         return self.norm(self._encode(batch, last=True)[:, -1])
+
+    def prepare_states(self) -> tuple[Judge, Scorer]:
+        """Folds the weights once; where that cannot be, nothing is prepared."""
+        reads = self.config.fused and can_fold(self)
+        return SASRecReader(self, self.config.folded) if reads else self.last_state, self.scorer()
 
     def last_weights(self, batch: Batch) -> Tensor:
         """`AttentionModel`: softmax weights."""

@@ -20,6 +20,7 @@ LABELS = {
     "sasrec-fused": "SASRec",
     "sasrec-eager": "SASRec, storing N × N",
 }
+TIMED_LABELS = LABELS | {"sasrec-folded": "SASRec, attention folded"}  # and of what is timed, but not calculated
 
 
 @dataclass(frozen=True, kw_only=True)

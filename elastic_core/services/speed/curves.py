@@ -16,7 +16,7 @@ from elastic_core import files
 from elastic_core.bench.events import REFRESH, ROOM, STREAM
 from elastic_core.bench.latency import BOTH, FORWARD
 from elastic_core.bench.rows import newest_together, read_rows
-from elastic_core.services.speed.costs import LABELS
+from elastic_core.services.speed.costs import LABELS, TIMED_LABELS
 
 MEASURED, SHIPPED = "measured now", "shipped measurement"
 Shape = tuple[str, int, int, int, int]
@@ -42,7 +42,7 @@ def per_history(rows: pd.DataFrame) -> pd.DataFrame:
     """Return a line a row, of one history: milliseconds (`ms` with quartiles, `processor`), and megabytes at the peak."""
     per_batch = rows["batch"].astype(float)
     return pd.DataFrame({
-        "system": rows["system"], "label": rows["system"].map(lambda system: LABELS.get(system, system)),
+        "system": rows["system"], "label": rows["system"].map(lambda system: TIMED_LABELS.get(system, system)),
         "length": rows["length"].astype(int), "batch": rows["batch"].astype(int),
         "ms": 1e3 * rows["seconds"] / per_batch, "low": 1e3 * rows["seconds_low"] / per_batch,
         "high": 1e3 * rows["seconds_high"] / per_batch, "processor": 1e3 * rows["processor"] / per_batch,
