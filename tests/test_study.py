@@ -346,7 +346,7 @@ def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path, children: Any)
     assert done | {"share": 0} == kept["plan"] | {"share": 0} and done["share"] >= kept["plan"]["share"]
     runs = [run for label in PAIR for run in study.holdouts["last"].finished_runs(label)]
     assert len({run.config.train.minutes for run in runs}) == 1, "the same for all"
-    assert len(study.holdouts["last"].systems) == 5 and (study.folder / PAGE).exists(), "three that count, two that learn"
+    assert len(study.holdouts["last"].systems) == 6 and (study.folder / PAGE).exists(), "four that count, two that learn"
 
 
 def test_too_few_people_and_unknown_words_are_one_sentence(tmp_path: Path) -> None:

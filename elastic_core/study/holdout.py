@@ -41,7 +41,7 @@ class Holdout:
     @property
     def seeds(self) -> int:
         """Trainings of a finalist: more than `SEEDS` where time was left for them."""
-        return int(read_study(self.folder).get("seeds", SEEDS))
+        return int(read_study(self.folder).get("seeds", {}).get(self.split, SEEDS))
 
     def all_runs(self, label: str) -> list[Run]:
         return [self.run(label, seed) for seed in range(self.seeds if label in STUDIED else 1)]

@@ -329,24 +329,30 @@ class Study:
             self._train_finalist(holdout, label, SLACK)
 
     def _add_trainings(self) -> None:
-        """While there is time for it, every finalist is trained once more: most of what is not known is the luck of training."""
+        """While there is time for it, all finalists are trained once more, one way of holding out after the other: most of what
+        is not known is the luck of training."""
         finalists = read_study(self.folder)["finalists"]
-        pairs = [(self.holdouts[split], label) for split in self.plan.splits for label in finalists]
-        if not finalists or any(label not in holdout.trained for holdout, label in pairs):
+        if not finalists or any(label not in holdout.trained for holdout in self.holdouts.values() for label in finalists):
             return
-        while (seed := self.holdout.seeds) < plan.MAX_SEEDS:
-            waiting = [(holdout, label) for holdout, label in pairs if not holdout.run(label, seed).finished]
-            longest = [max(map(_seconds_trained, holdout.finished_runs(label))) for holdout, label in waiting]
-            measuring = self.plan.after / (SEEDS * len(finalists))  # of one run more
-            needed = sum(longest) + len(waiting) * (self.plan.besides + measuring)
-            if self.clock.seconds + needed + self.plan.after > plan.PLANNED * self.request.minutes * 60:
-                return
-            for holdout, label in waiting:
-                what = f"Time is left, {system_name(label)}, training {seed + 1}"
-                self._train(holdout, label, seed, self.plan.share, holdout.run(label, seed), what)
-            if not all(holdout.run(label, seed).finished for holdout, label in pairs):
-                return
-            self._write_state(read_study(self.folder) | {"seeds": seed + 1})
+        for _ in range(SEEDS, plan.MAX_SEEDS):
+            for split in self.plan.splits:
+                self._train_once_more(self.holdouts[split], finalists)
+
+    def _train_once_more(self, holdout: Holdout, finalists: list[str]) -> None:
+        """All finalists, in this way of holding out; or none, where there is no time for all."""
+        seed = holdout.seeds
+        waiting = [label for label in finalists if not holdout.run(label, seed).finished]
+        longest = [max(map(_seconds_trained, holdout.finished_runs(label))) for label in waiting]
+        measuring = self.plan.after / (SEEDS * len(finalists))  # of one run more
+        needed = sum(longest) + len(waiting) * (self.plan.besides + measuring)
+        if self.clock.seconds + needed + self.plan.after > plan.PLANNED * self.request.minutes * 60:
+            return
+        for label in waiting:
+            what = f"Time is left, {system_name(label)}, training {seed + 1}"
+            self._train(holdout, label, seed, self.plan.share, holdout.run(label, seed), what)
+        if all(holdout.run(label, seed).finished for label in finalists):
+            state = read_study(self.folder)
+            self._write_state(state | {"seeds": state.get("seeds", {}) | {holdout.split: seed + 1}})
 
     def _measure(self) -> None:
         """What is asked of the compared systems besides their ranks, on the first way of holding out."""
