@@ -168,19 +168,20 @@ class ColumnProfile:
 
     @property
     def summary(self) -> str:
+        filled, rows = int(self.counts.sum()), len(self.codes)
         values = "one value" if len(self.counts) == 1 else f"{len(self.counts):,} values"
-        return f"{values} in {len(self.codes):,} rows"
+        return f"{values} in {rows:,} rows" if filled == rows else f"{values} in {filled:,} of {rows:,} rows"
 
 
 Profiles = dict[str, ColumnProfile]
 
 
 class Choice(NamedTuple):
-    """`roles`: user, item, time (and clock, title, genres) → column; `why` of each; `candidates` of what is missing."""
+    """`roles`: user, item, time ("" where the rows are in order), clock, title, genres → column, and `why`; `candidates` of what
+    is missing."""
 
     roles: dict[str, str]
     why: dict[str, str]
-    ordered: bool
     candidates: dict[str, list[ColumnProfile]] = {}  # noqa: RUF012
     rejected: tuple[str, ...] = ()  # why columns that are called a time are none
     unfit: tuple[ColumnProfile, ...] = ()  # columns that are called a person or an item, and whose values are none
@@ -188,37 +189,35 @@ class Choice(NamedTuple):
 
     @property
     def missing(self) -> list[str]:
-        return [ours for ours in NEEDED if ours not in self.roles and not (ours == "time" and self.ordered)]
+        return [ours for ours in NEEDED if ours not in self.roles]
 
 
 def choose_columns(sample: Any, mapping: Mapping[str, str], label: str, headed: bool) -> Choice:
     """Return which column of the sample's is what. Raises InputError where one that was said is not there."""
     names = list(sample.column_names)
-    roles = {ours: _find_column(name, names, ours, label) for ours, name in mapping.items() if (ours, name) != IN_ORDER}
+    roles = {ours: _find_column(name, names, ours, label) for ours, name in mapping.items()}
     needed = [roles[ours] for ours in NEEDED if ours in roles]
-    if repeated := [name for name in needed if needed.count(name) > 1]:
-        raise InputError(f"the column {repeated[0]!r} cannot be two things at once: choose another for one of them")
+    if len({*needed}) < len(needed):
+        name = max(needed, key=needed.count)
+        raise InputError(f"the column {name!r} cannot be two things at once: choose another for one of them")
     profiles = {name: ColumnProfile(name, sample[name]) for name in names}
-    why, in_order, rejected = dict.fromkeys(roles, "as you said"), IN_ORDER in mapping.items(), list[str]()
-    pairs_alone = not headed and len(names) == 2 and not roles
+    why, rejected = dict.fromkeys(roles, "as you said"), list[str]()
     if headed:
         _choose_named(profiles, roles, why)
-        if "time" not in roles and not in_order:
-            rejected = _choose_time(profiles, roles, why)
+        rejected = _choose_time(profiles, roles, why) if "time" not in roles else []
     elif not roles:
         roles = _choose_by_place(list(profiles.values()))
         why = dict.fromkeys(roles, "by its place: the file names no columns")
-    if in_order:
-        roles.pop("time", None)
+    if "item" in roles and profiles[roles["item"]].holds_lists:
+        roles.setdefault("time", "")
     _add_clock(profiles, roles, why)
-    holds_lists = "item" in roles and profiles[roles["item"]].holds_lists
-    choice = Choice(roles, why, in_order or pairs_alone or ("time" not in roles and holds_lists), rejected=tuple(rejected))
+    choice = Choice(roles, why, rejected=tuple(rejected))
     if not choice.missing:
         return choice
-    candidates = _find_candidates(profiles, choice)
+    candidates = _find_candidates(profiles, roles)
     named = {ours: any(likely.search(one.name) for one in candidates.get(ours, ())) for ours, likely in LIKELY.items()}
     unfit = [one for ours in choice.missing if not named.get(ours, True) for one in profiles.values() if one.key in NAMES[ours]]
-    dated = profiles[roles["time"]].codes >= 0 if "time" in roles else np.ones(len(sample), bool)
+    dated = profiles[roles["time"]].codes >= 0 if roles.get("time") else np.ones(len(sample), bool)
     headings = [one.name for one in profiles.values() if 0 < one.filled < 0.5 and not (dated & (one.codes >= 0)).any()]
     return choice._replace(candidates=candidates, unfit=tuple(unfit), heading="".join(headings[:1]))
 
@@ -226,7 +225,7 @@ def choose_columns(sample: Any, mapping: Mapping[str, str], label: str, headed: 
 def _find_column(name: str, names: list[str], ours: str, label: str) -> str:
     if ours not in ROLES:
         raise InputError(f"data.columns maps {ours!r}, which is none of {', '.join(ROLES)}")
-    if name in names:
+    if name in names or (ours, name) == IN_ORDER:
         return name
     if name.isdecimal() and 1 <= int(name) <= len(names):
         return names[int(name) - 1]
@@ -241,39 +240,32 @@ def _choose_named(profiles: Profiles, roles: dict[str, str], why: dict[str, str]
     lists = any(one.holds_lists for one in profiles.values())
     crowd = any(PERSON_NAME.search(one.name) and one.is_id and one.are_many for one in profiles.values())
 
-    def holds_people(one: ColumnProfile) -> bool:
-        return one.is_id and (lists or not one.stands_once) and (one.are_many or not crowd)  # few are who served the many
-
-    def holds_items(one: ColumnProfile) -> bool:
+    def could_be(ours: str, one: ColumnProfile) -> bool:
+        if ours == "user":  # few are who served the many
+            return one.is_id and (lists or not one.stands_once) and (one.are_many or not crowd)
         beside = lists and not one.holds_lists and _stands_once(profiles, roles)
-        return one.is_id and (one.key in PLAIN_ITEMS or one.names_things) and not beside
+        return ours != "item" or (one.is_id and (one.key in PLAIN_ITEMS or one.names_things) and not beside)
 
-    fits = {"user": holds_people, "item": holds_items}
     for ours in ("user", "item", "title", "genres"):
         columns = [one for one in profiles.values() if one.key in NAMES[ours] and one.name not in roles.values()]
-        columns.sort(key=lambda one: (ours not in fits and one.filled <= 0.5, NAMES[ours].index(one.key)))
-        chosen = next(filter(fits.get(ours), columns), None)
-        if chosen is None or ours in roles:
+        columns.sort(key=lambda one: (ours not in LIKELY and one.filled <= 0.5, NAMES[ours].index(one.key)))
+        fits = [one for one in columns if could_be(ours, one)]
+        if ours in roles or not fits:
             continue
-        roles[ours], why[ours] = chosen.name, "by its name"
-        for other in [one for one in columns if one is not chosen][:1] if ours in fits else ():
-            if fits[ours](other):
-                why[ours] += f", before {other.name!r}"
-            elif other.filled < FILLED:
-                why[ours] += f"; {other.name!r} is empty on {1 - other.filled:.0%} of the rows"
-            else:
-                why[ours] += f"; {other.name!r} has {other.summary}"
+        roles[ours], why[ours] = fits[0].name, "by its name"
+        for other in [one for one in columns if one is not fits[0]][:1] if ours in LIKELY else ():
+            why[ours] += f", before {other.name!r}" if other in fits else f"; {other.name!r} has {other.summary}"
 
 
 def _choose_time(profiles: Profiles, roles: dict[str, str], why: dict[str, str]) -> list[str]:
     """Add the time, where one column could order the events of a person; return why others could not."""
     free = [one for one in profiles.values() if one.name not in roles.values()]
-    owners = _find_owners(profiles, roles)
     named = [one for one in free if one.key in NAMES["time"]]
+    named.sort(key=lambda one: (-one.kind, NAMES["time"].index(one.key)))
     others = [one for one in free if one not in named and one.is_timely]
-    reasons = {one.name: _explain_no_time(one, owners, counter=one.key in COUNTERS) for one in (*named, *others)}
+    owners = _find_owners(profiles, roles)
+    reasons = {one.name: _explain_no_time(one, owners) for one in (*named, *others)}
     ranked = [one for one in named if not reasons[one.name]]
-    ranked.sort(key=lambda one: (-one.kind, NAMES["time"].index(one.key)))
     fits = [one for one in others if not reasons[one.name]]
     fits = [one for one in fits if not one.is_later] or fits  # names break a tie
     if not ranked and len(fits) == 1:
@@ -295,16 +287,16 @@ def _stands_once(profiles: Profiles, roles: Mapping[str, str]) -> bool:
 
 def _find_owners(profiles: Profiles, roles: Mapping[str, str]) -> dict[str, ColumnProfile]:
     """Return the columns whose values have several events each: of people and of items, a row an event."""
-    columns = {ours: profiles[roles[ours]] for ours in ("user", "item") if ours in roles}
+    columns = {ours: profiles[roles[ours]] for ours in LIKELY if ours in roles}
     return {ours: one for ours, one in columns.items() if not one.holds_lists}
 
 
-def _explain_no_time(one: ColumnProfile, owners: dict[str, ColumnProfile], counter: bool = False) -> str:
+def _explain_no_time(one: ColumnProfile, owners: dict[str, ColumnProfile]) -> str:
     """Return why a column cannot order the events of a person; nothing where it can."""
     if one.filled < 0.5:
         return f"is empty on {1 - one.filled:.0%} of the rows"
-    counts = counter and (one.kind == ORDER or (one.kind == CLOCK and not one.is_written))  # 1830 may be a clock or a count
-    if one.kind not in (DAY, MOMENT) and not counts:
+    counts = one.kind == ORDER or (one.kind == CLOCK and not one.is_written)  # 1830 may be a clock or a count
+    if one.kind < DAY and not (counts and one.key in COUNTERS):
         return "tells only the year or month" if one.kind == YEAR else "holds no moments"
     if one.holds_lists or len(one.codes) < ENOUGH:
         return ""
@@ -319,38 +311,36 @@ def _explain_no_time(one: ColumnProfile, owners: dict[str, ColumnProfile], count
 
 def _choose_by_place(columns: list[ColumnProfile]) -> dict[str, str]:
     """Return user and item; user, item, time; and these with ratings and the like between them."""
-    few = [len(one.counts) <= max(2, min(20, len(one.codes) // 20)) for one in columns]
-    timed = len(columns) > 2
-    small = timed and any(few[:2]) and len(columns[0].codes) > 40
+    timed, rows = len(columns) > 2, len(columns[0].codes)
+    few = [len(one.counts) <= max(2, min(20, rows // 20)) for one in columns]
+    small = timed and any(few[:2]) and rows > 40
     times = [False] * (len(columns) - 1) + [timed]
     if len(columns) < 2 or small or not all(few[2:-1]) or [one.kind >= DAY for one in columns] != times:
         return {}
     turned = all(share_matching(one.cells, form) > 0.9 for one, form in zip(columns, LISTED_IDS, strict=False))
-    ids = columns[1::-1] if turned else columns
-    return {"user": ids[0].name, "item": ids[1].name, **({"time": columns[-1].name} if timed else {})}
+    user, item = columns[1::-1] if turned else columns[:2]
+    return {"user": user.name, "item": item.name, "time": columns[-1].name if timed else ""}
 
 
 # --- what to ask -------------------------------------------------------------------------------------------------------
 
 
-def _find_candidates(profiles: Profiles, choice: Choice) -> dict[str, list[ColumnProfile]]:
+def _find_candidates(profiles: Profiles, roles: dict[str, str]) -> dict[str, list[ColumnProfile]]:
     """Return the columns that each missing role could be, the likeliest first."""
-    likely = {ours: name for ours, name in choice.roles.items() if ours != "title"}
+    likely = {ours: name for ours, name in roles.items() if ours != "title"}
     free = [one for one in profiles.values() if one.name not in likely.values() and one.is_id]
-    times = [one for one in free if one.kind >= DAY and (one.is_timely or one.counts_moments or not choice.roles)]
+    times = [one for one in free if one.kind >= DAY and (one.is_timely or one.counts_moments or not roles)]
     ids = [one for one in free if one not in times and not (one.kind >= ORDER and one.is_written)]
     result = dict[str, list[ColumnProfile]]()
-    for ours in choice.missing:
+    for ours in [ours for ours in NEEDED if ours not in roles]:
         owners = _find_owners(profiles, likely)
-        user = owners.get("user")
         if ours == "user":
-            things = [profiles[choice.roles[each]] for each in ("item", "title") if each in choice.roles]
-            unshared = any(len(one.counts) == len(one.codes) for one in things)
-            others = [*ids, *owners.values()]
-            fits = [one for one in ids if _could_be_people(one, others, unshared, few_columns=len(profiles) < 4)]
+            unshared = any(profiles[roles[each]].stands_once for each in ("item", "title") if each in roles)
+            others = [] if unshared else [*ids, *owners.values()]
+            fits = [one for one in ids if _could_be_people(one, others, few_columns=len(profiles) < 4)]
             fits.sort(key=lambda one: (not PERSON_NAME.search(one.name), not one.are_many, not CODE_NAME.search(one.name)))
         elif ours == "item":
-            fits = [one for one in ids if one.name != likely.get("user") and _could_be_things(one, user)]
+            fits = [one for one in ids if one.name != likely.get("user") and _could_be_things(one, owners.get("user"))]
             if _stands_once(profiles, likely):
                 fits = [one for one in fits if one.holds_lists] or fits
             fits.sort(key=lambda one: (not ITEM_NAME.search(one.name), not one.comes_again, not CODE_NAME.search(one.name)))
@@ -363,7 +353,8 @@ def _find_candidates(profiles: Profiles, choice: Choice) -> dict[str, list[Colum
     return result
 
 
-def _could_be_people(one: ColumnProfile, others: list[ColumnProfile], unshared: bool, few_columns: bool) -> bool:
+def _could_be_people(one: ColumnProfile, others: list[ColumnProfile], few_columns: bool) -> bool:
+    """Whether a column could hold people; one that is called so, or an id (of `others`) that is no trait of another."""
     if not one.comes_again or len(one.counts) == 1:
         return False
     if PERSON_NAME.search(one.name):
@@ -372,15 +363,14 @@ def _could_be_people(one: ColumnProfile, others: list[ColumnProfile], unshared: 
         return one.are_many
     no_name = any(pattern.search(one.name) for pattern in (AMOUNT_NAME, GROUP_NAME, SCENE_NAME, ITEM_NAME))
     counts = not (few_columns or CODE_NAME.search(one.name) or share_matching(one.cells, r"^-?[0-9.]+$") < 0.5)
-    return one.are_many and not (unshared or no_name or counts or any(one.is_trait_of(other) for other in others))
+    return one.are_many and bool(others) and not (no_name or counts or any(one.is_trait_of(other) for other in others))
 
 
 def _could_be_things(one: ColumnProfile, user: ColumnProfile | None) -> bool:
     no_name = any(pattern.search(one.name) for pattern in (PERSON_NAME, GROUP_NAME, SCENE_NAME))
     apart = user is not None and (one.is_trait_of(user) or user.follows_from(one))  # of one person alone, as an order is
-    return (
-        one.names_things and (not no_name or bool(ITEM_NAME.search(one.name))) and not AMOUNT_NAME.search(one.name) and not apart
-    )
+    named = not no_name or bool(ITEM_NAME.search(one.name))
+    return one.names_things and named and not AMOUNT_NAME.search(one.name) and not apart
 
 
 # --- what values tell of a time ----------------------------------------------------------------------------------------
@@ -388,7 +378,7 @@ def _could_be_things(one: ColumnProfile, user: ColumnProfile | None) -> bool:
 
 def _add_clock(profiles: Profiles, roles: dict[str, str], why: dict[str, str]) -> None:
     """A date and a clock in two columns are one time."""
-    if "time" not in roles or profiles[roles["time"]].kind != DAY:
+    if not roles.get("time") or profiles[roles["time"]].kind != DAY:
         return
     free = [one for one in profiles.values() if one.name not in roles.values() and CLOCK_NAME.search(one.name)]
     clocks = [one for one in free if _is_clock(one.cells, bool(HOUR_NAME.search(one.name)))]

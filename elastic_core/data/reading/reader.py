@@ -72,7 +72,7 @@ def read_interactions(
 def read_rows(table: RawTable, choice: Choice, dates: Dates = "", titles: str = "") -> Table:
     """Return the events under a choice of columns. Raises InputError for too many bad rows, Undecided as times do."""
     holds_lists = hold_lists(table.sample[choice.roles["item"]])
-    roles = {ours: name for ours, name in choice.roles.items() if not (holds_lists and ours in ("title", "genres"))}
+    roles = {ours: name for ours, name in choice.roles.items() if name and not (holds_lists and ours in ("title", "genres"))}
     item_texts = Titles([ours for ours in ("title", "genres") if ours in roles])
     ids = {name: Ids(name, as_text=bool(item_texts.names)) for name in ("user", "item")}
     times, clocks, hours = Times(), Spellings(), list[np.ndarray]()

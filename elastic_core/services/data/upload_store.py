@@ -76,9 +76,7 @@ def open_upload(name: str, data: bytes, skip_torn: bool = False) -> tuple[RawTab
             f"{display_name(name)} has {files.size_text(len(data))}; at most {files.size_text(MOST_BYTES)} can be sent"
         )
     raw_table = open_table(Upload(name, data), limits=LIMITS, skip_torn=skip_torn)
-    choice = raw_table.proposal
-    order = dict([IN_ORDER]) if choice.ordered and "time" not in choice.roles else {}
-    return raw_table, {**{ours: column for ours, column in choice.roles.items() if ours in ROLES}, **order}
+    return raw_table, {ours: column for ours, column in raw_table.proposal.roles.items() if ours in ROLES}
 
 
 def describe_open_question(raw_table: RawTable) -> str:
@@ -94,7 +92,7 @@ def check_upload(raw_table: RawTable, mapping: dict[str, str], dates: Dates = ""
     roles = {*chosen, *(["clock"] if "time" in chosen else [])}
     columns = {ours: choice_made.roles[ours] for ours in (*ROLES, "clock") if ours in roles and ours in choice_made.roles}
     reasons = {ours: guess.why[ours] for ours, column in columns.items() if guess.roles.get(ours) == column and ours in guess.why}
-    choice = Choice(columns, {**choice_made.why, **reasons}, choice_made.ordered)
+    choice = Choice(columns, {**choice_made.why, **reasons})
     for ours in choice.missing:
         raise InputError(
             f"{raw_table.label} needs a column for the {ours}; it has: {', '.join(raw_table.sample.column_names[:9])}"
