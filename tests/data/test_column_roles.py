@@ -165,7 +165,8 @@ ONE_PERSON = {
 @pytest.mark.parametrize("name", ONE_PERSON)
 def test_one_persons_own_export_is_called_so(name: str) -> None:
     said = ask(ONE_PERSON[name])
-    assert "seems to hold one person's own history" in said and "with a column for the person" in said and "--columns" not in said
+    assert "seems to hold one person's own history" in said and "with a column for the person" in said
+    assert said.endswith("or say which column holds people (--columns user=NAME)") and said.count("--columns") == 1
 
 
 def test_a_report_in_groups_is_called_so() -> None:
@@ -322,7 +323,7 @@ def test_lists_in_cells_stay_apart_from_what_stands_beside() -> None:
     assert rows_of(table) == [(f"u{u}", str(i)) for u, items in lists.items() for i in items] and table.items is None
 
 
-@pytest.mark.parametrize("shape", ["people", "index", "visits", "answer"])
+@pytest.mark.parametrize("shape", ["people", "index", "visits", "answer", "params"])
 def test_other_shapes_of_json(shape: str) -> None:
     by_person = {u: [{"item": i, "ts": t} for v, i, t in ROWS if v == u] for u in range(60)}
     ordered = [(str(u), str(e["item"]), e["ts"]) for u, events in by_person.items() for e in events]
@@ -332,6 +333,10 @@ def test_other_shapes_of_json(shape: str) -> None:
     elif shape == "answer":
         rows = [{"user": u, "item": i, "time": t} for u, i, t in ROWS]
         assert rows_of(read(json.dumps({"response": {"result": "success", "data": {"total": 720, "data": rows}}}))) == TIMED
+    elif shape == "params":  # of two lists, the one that names items
+        lines = [{"event_date": f"{t}", "user_pseudo_id": f"{u}", "params": [{"key": "a", "value": {"int": 1}}, {"key": "b"}],
+            "event_timestamp": t * 1_000_000, "items": [{"item_id": i, "price": 9.9}]} for u, i, t in ROWS]  # fmt: skip
+        assert rows_of(read("\n".join(map(json.dumps, lines)))) == TIMED
     elif shape == "people":
         data = json.dumps({f"{u}": events for u, events in by_person.items()})
         assert "--columns user=key,item=item,time=ts" in ask(data) and rows_of(read(data, "user=key")) == ordered

@@ -14,7 +14,9 @@ SPOKEN = {"user": "person", "item": "item", "time": "time"}
 
 def ask_columns(table: RawTable, choice: Choice, read: Callable[[RawTable, Choice], Any]) -> str:
     """Return one sentence for the command line: what is missing, and which line reads the file. `read` is how that is tried."""
-    return explain_refusal(table, choice) or f"{describe_missing(table, choice)}: {_suggest_line(table, choice, read)}"
+    if refusal := explain_refusal(table, choice):
+        return refusal + " (--columns user=NAME)" * refusal.endswith("holds people")
+    return f"{describe_missing(table, choice)}: {_suggest_line(table, choice, read)}"
 
 
 def describe_missing(table: RawTable, choice: Choice) -> str:

@@ -395,10 +395,10 @@ def find_time_kind(column: Any) -> int:
         return NOTHING
     if hold_lists(cells):
         return MOMENT if find_time_kind(pc.list_element(split_lists(cells), 0)) >= DAY else NOTHING
-    times = Times()
+    times, wrong = Times(), dict[int, str]()
     times.add(cells)
     try:
-        seconds, wrong = times.finish()
+        seconds = times.finish("", [], wrong)
     except Undecided:
         return DAY if not any(":" in str(text) for text in cells.slice(0, 50).to_pylist()) else MOMENT
     except InputError:

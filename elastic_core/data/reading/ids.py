@@ -39,13 +39,13 @@ class Ids:
         self.rows.append(numbers)
         return numbers
 
-    def finish(self, notes: list[str]) -> tuple[pd.Categorical, dict[int, str]]:
-        """Return the ids [rows], and what is wrong with those of some rows."""
+    def finish(self, notes: list[str], wrong: dict[int, str]) -> pd.Categorical:
+        """Return the ids [rows]; what is wrong with those of some rows goes to `wrong`."""
         rows = np.concatenate([np.empty(0, np.int32), *self.rows])
         self.rows.clear()
         if self.are_numbers and len(rows):
             places, numbers = pd.factorize(rows)
-            return _build_categorical(places, pc.cast(pa.array(numbers), pa.string()).to_pylist()), {}
+            return _build_categorical(places, pc.cast(pa.array(numbers), pa.string()).to_pylist())
         cleaned = [clean_cell(text) for text in self.spellings.texts]
         texts = [text if text.isascii() else unicodedata.normalize("NFC", text.translate(INVISIBLE)).strip() for text in cleaned]
         if differ := sum(map(ne, texts, cleaned)):
@@ -58,8 +58,9 @@ class Ids:
         self._note_capitals(different.tolist(), notes)
         ids = _build_categorical(places[rows], different.tolist())
         faults = {at: f"the {self.name} {what}" for at, text in enumerate(different) if (what := _describe_fault(text))}
-        odd = np.flatnonzero(np.isin(ids.codes, list(faults))).tolist() if faults else []
-        return ids, {row: faults[ids.codes[row]] for row in odd}
+        for row in np.flatnonzero(np.isin(ids.codes, list(faults))).tolist() if faults else ():
+            wrong.setdefault(row, faults[ids.codes[row]])
+        return ids
 
     def _note_capitals(self, texts: list[str], notes: list[str]) -> None:
         first = dict[str, str]()

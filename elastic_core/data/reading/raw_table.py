@@ -102,6 +102,8 @@ class RawTable:
         if structured_files.RECORDS.match(head):
             self.headed = True
             self.layout_notes.append("JSON")
+            if first and structured_files.RECORD_LINES.match(head):
+                pieces = iter([b"".join(_cut_windows(start))])
             yield from structured_files.read_records(pieces, member, wanted)
             return
         layout = delimited_text.detect_layout(head, member, self.mapping, self.layout_notes)

@@ -93,20 +93,17 @@ def read_rows(table: RawTable, choice: Choice, dates: Dates = "", titles: str = 
     if not rows:
         raise InputError(f"{table.label} has no rows below its header")
 
-    notes, columns = list[str](), dict[str, Any]()
-    columns["user"], wrong = ids["user"].finish(notes)
-    columns["item"], wrong_items = ids["item"].finish(notes)
-    wrong = wrong_items | wrong
+    notes, wrong = list[str](), dict[int, str]()
+    columns: dict[str, Any] = {name: ids[name].finish(notes, wrong) for name in ids}
     if table.headed:  # two files put together
-        again = np.logical_and.reduce([columns[name] == roles[name] for name in ids])
+        again = (columns["user"] == roles["user"]) & (columns["item"] == roles["item"])
         wrong |= dict.fromkeys(np.flatnonzero(again).tolist(), "the names of the columns stand here once more")
     if "time" in roles:
-        columns["time"], wrong_times = times.finish(dates, notes)
-        wrong = wrong_times | wrong
+        columns["time"] = times.finish(dates, notes, wrong)
     if hours:
         after = read_clocks(clocks.texts)[np.concatenate(hours)]
-        odd = np.flatnonzero(np.isnan(after)).tolist()
-        wrong = dict.fromkeys(odd, "the clock beside the date is none that is understood") | wrong
+        for row in np.flatnonzero(np.isnan(after)).tolist():
+            wrong.setdefault(row, "the clock beside the date is none that is understood")
         columns["time"] = columns["time"] + np.nan_to_num(after)
     for row, what in wrong.items():
         at = bisect_right(starts, row) - 1

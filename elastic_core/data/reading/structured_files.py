@@ -15,18 +15,20 @@ from pandas import DataFrame
 
 from elastic_core.data.reading.archives import AS_CSV, IncompleteFile, Member, refuse_large
 from elastic_core.data.reading.cell_text import format_cell, hold_lists, split_lists
+from elastic_core.data.reading.column_roles import is_usual
 from elastic_core.data.reading.delimited_text import Part
 from elastic_core.errors import InputError
 
 BATCH = 2**18
 RECORDS = re.compile(rb"\s*(\[\s*[\[{]|\{\s*(u?[\"']|\}))")
+RECORD_LINES = re.compile(rb"\s*\{.*\}\s*\n\s*[\{u]")
 TIMELY = re.compile(r"(?i)time|date|stamp|^ts$")
 
 
 def read_records(pieces: Iterator[bytes], member: Member, wanted: list[str] | None) -> Iterator[Part]:
     """Yield the rows of JSON (a list, lists, or an object a line) or of Python literals. Raises InputError."""
     first, line, begun = next(pieces), 1, False
-    if not re.match(rb"\s*\{.*\}\s*\n\s*[\{u]", first[:BATCH]):  # not an object a line
+    if not RECORD_LINES.match(first[:BATCH]):
         document = b"".join([first, *pieces])
         with contextlib.suppress(ValueError, RecursionError):
             yield _build_part(list(enumerate(flatten_rows(json.loads(document)), 1)), [], member, wanted)
@@ -68,18 +70,21 @@ def flatten_rows(document: Any) -> Iterator[dict[str, Any]]:
         return
     if not isinstance(document, dict):
         raise ValueError
-    events = [name for name, value in document.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
     columns = [value for value in document.values() if isinstance(value, dict | list)]
+    if not columns:
+        yield document
+        return
+    events = [name for name, value in document.items() if _is_rows(value)]
     alike = len(columns) == len(document) > 1 and len({(type(one), len(one)) for one in columns}) == 1
     if {"columns", "data"} <= document.keys():  # pandas' orient="split"
         yield from DataFrame(document["data"], columns=document["columns"], dtype=object).to_dict("records")
     elif len(events) > 1 and len(events) == len(document):  # person → events
-        yield from ({"key": key, **row} for key, rows in document.items() for one in rows for row in flatten_rows(one))
-    elif inside := [name for name in events if any(TIMELY.search(key) for key in document[name][0])] or events or [
-        name for name, value in document.items() if isinstance(value, dict) and _holds_rows(value)
-    ]:  # fmt: skip
-        around = {name: value for name, value in document.items() if name not in (*events, inside[0])}
-        yield from (around | row for row in flatten_rows(document[inside[0]]))
+        yield from ({"key": key, **row} for key, rows in document.items() for row in flatten_rows(rows))
+    elif events or any(map(_holds_rows, columns)):
+        events = events or [name for name, value in document.items() if _holds_rows(value)]
+        inside = max(events, key=lambda name: _rate_names(document[name]))
+        around = {name: value for name, value in document.items() if name not in (*events, inside)}
+        yield from (around | row for row in flatten_rows(document[inside]))
     elif alike and (isinstance(columns[0], list) or "0" in columns[0]):  # column → row → cell
         yield from DataFrame(document, dtype=object).to_dict("records")
     elif alike and len(columns) > 20:  # pandas' orient="index"
@@ -92,10 +97,19 @@ def flatten_rows(document: Any) -> Iterator[dict[str, Any]]:
         yield flat
 
 
-def _holds_rows(document: dict[str, Any]) -> bool:
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _rate_names(rows: Any) -> tuple[bool, bool]:
+    """Return how likely rows are events: by names of a time in them, and by certain names."""
+    names = rows[0] if _is_rows(rows) else ()
+    return any(map(TIMELY.search, names)), any(map(is_usual, names))
+
+
+def _holds_rows(value: Any) -> bool:
     """Whether a list of objects lies somewhere inside."""
-    lists = any(isinstance(value, list) and value and isinstance(value[0], dict) for value in document.values())
-    return lists or any(isinstance(value, dict) and _holds_rows(value) for value in document.values())
+    return isinstance(value, dict) and any(_is_rows(one) or _holds_rows(one) for one in value.values())
 
 
 def _build_part(

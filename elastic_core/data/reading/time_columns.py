@@ -61,8 +61,6 @@ WRITTEN = [
 ]
 NUMBER = r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"
 GROUPS = re.compile(r"[-+]?[0-9]{1,3}([,'. \u00a0\u202f][0-9]{3}){2,}")
-
-
 NO_YEAR = re.compile(r"([0-9]{1,2}[-/.][0-9]{1,2}[ t]+|[a-z]{3}\s+[0-9]{1,2}\s+)[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?([.,][0-9]+)?")
 
 
@@ -73,9 +71,6 @@ class Undecided(InputError):
         one, other = (f"{date.day} {date:%B %Y}" for date in readings)
         super().__init__(f"a time such as {example} may be {one} or {other}, and no row tells which")
         self.example, self.readings = example, dict(zip(ORDERS, (one, other), strict=True))
-
-
-Read = tuple[ndarray, dict[int, str]]  # seconds [rows], whole where nothing is lost; which rows have none, and why
 
 
 class Times:
@@ -93,30 +88,34 @@ class Times:
                 return
         self.parts.append(("spelling", self.spellings.add(column)))
 
-    def finish(self, dates: Dates = "", notes: list[str] | None = None) -> Read:
-        """Return the seconds. Raises Undecided where the dates have two readings and `dates` does not say which."""
-        notes = [] if notes is None else notes
+    def finish(self, dates: Dates, notes: list[str], wrong: dict[int, str]) -> ndarray:
+        """Return the seconds [rows], whole where nothing is lost; why rows have none goes to `wrong`. Raises Undecided where the
+        dates have two readings and `dates` does not say which."""
         kinds = {kind for kind, _ in self.parts}
         if kinds in ({"number"}, {"second"}):
             values = np.concatenate([part for _, part in self.parts])
             self.parts.clear()
-            return check_times(scale_numbers(values, notes) if kinds == {"number"} else values, lambda row: NONE)
-        clean, different = pd.factorize(np.array([clean_cell(text) or None for text in self.spellings.texts], dtype=object))
-        texts, date_notes, missing = different.tolist(), list[str](), np.append(clean, -1)
-        places = np.concatenate([missing[part] if kind == "spelling" else np.full(len(part), -1) for kind, part in self.parts])
-        written = places >= 0
+            return check_times(scale_numbers(values, notes) if kinds == {"number"} else values, lambda row: NONE, wrong)
+        codes, different = pd.factorize(np.array([clean_cell(text) or None for text in self.spellings.texts], dtype=object))
+        texts, date_notes = different.tolist(), list[str]()
 
         def of_all_rows(kind: str, of_texts: ndarray) -> ndarray:
             """Return values [rows]: of the texts that rows hold, else of the parts of this kind."""
-            typed = [part if one == kind else np.full(len(part), np.nan) for one, part in self.parts]
-            return np.where(written, np.append(of_texts, np.nan)[places], np.concatenate(typed))
+            values = {"spelling": np.append(of_texts, np.nan)[codes]}
+            return np.concatenate(
+                [
+                    values[one][part] if one in values else part if one == kind else np.full(len(part), np.nan)
+                    for one, part in self.parts
+                ]
+            )
 
+        places = of_all_rows("", np.arange(len(texts), dtype=float))
         numbers = of_all_rows("number", _parse_numbers(texts))
         seconds, count = np.full(len(places), np.nan), np.isfinite(numbers).sum()
         try:
             seconds = of_all_rows("second", read_dates(texts, dates, date_notes))
         except Undecided:
-            if 2 * count < written.sum():
+            if 2 * count < np.isfinite(places).sum():
                 raise
         dated = np.isfinite(seconds).sum()
         what = "number" if count and count >= dated else "date"
@@ -125,22 +124,26 @@ class Times:
             seconds = scale_numbers(numbers, notes)
         else:
             notes += date_notes
-        return check_times(seconds, lambda row: f"the time {texts[places[row]][:40]!r} is {expected}" if written[row] else NONE)
+
+        def say(row: int) -> str:
+            return NONE if np.isnan(places[row]) else f"the time {texts[int(places[row])][:40]!r} is {expected}"
+
+        return check_times(seconds, say, wrong)
 
 
-def check_times(values: ndarray, unread: Callable[[int], str]) -> Read:
-    """Return the times that can be, to the microsecond, and what is wrong with the others."""
+def check_times(values: ndarray, say: Callable[[int], str], wrong: dict[int, str]) -> ndarray:
+    """Return the times that can be, to the microsecond; what is wrong with the others goes to `wrong`."""
     sample = values[:: max(1, len(values) // 100_000)]
     modern = bool(np.isfinite(sample).any()) and float(np.nanmedian(sample)) > Y2000
-    good, wrong = (values >= (365 * 86_400.0 if modern else 0.0)) & (values <= LATEST), dict[int, str]()
+    good = (values >= (365 * 86_400.0 if modern else 0.0)) & (values <= LATEST)
     if not good.all():
         for row in np.flatnonzero(~good).tolist():
             odd = BEFORE if values[row] < 0 else AFTER if values[row] > LATEST else ODD_1970
-            wrong[row] = odd if np.isfinite(values[row]) else unread(row)
+            wrong.setdefault(row, odd if np.isfinite(values[row]) else say(row))
         values = np.where(good, values, 0)
     if values.dtype.kind == "f":
         values = values.astype(np.int64) if (values == np.floor(values)).all() else np.round(values, 6)
-    return values, wrong
+    return values
 
 
 def _typed_times(column: Any) -> tuple[str, ndarray]:

@@ -27,7 +27,8 @@ def scale_numbers(numbers: ndarray, notes: list[str]) -> ndarray:
     low, high = np.quantile(real, [0.12, 0.88]) if len(real) else (0.0, 0.0)
     digits, seconds, name = len(str(int(high))), numbers, "seconds"
     fits = [unit for unit in UNITS if (low - unit[2]) / unit[1] >= EARLY and (high - unit[2]) / unit[1] <= LATE]
-    if digits in CALENDAR and np.isfinite(_parse_calendar(real, digits)).mean() >= 0.88:
+    dated = digits in CALENDAR and low / 10 ** (digits - 4) >= 1980 and high / 10 ** (digits - 4) < 2036
+    if dated and np.isfinite(_parse_calendar(real, digits)).mean() >= 0.88:
         name = CALENDAR[digits]
         seconds = np.where(numbers <= 0, 0.0, _parse_calendar(numbers, digits))
     elif len(real) > 20 and digits in (4, 6) and np.isfinite(_parse_calendar(real, digits)).all():
