@@ -146,7 +146,7 @@ CASES = [
     case("csv-as-parquet", GOOD, name="mine.parquet"),
     # columns
     case("missing-column", GOOD.replace("item", "thing", 1), refused="a column for the item"),
-    case("many-columns", "a," * 2_001 + "b\n" + "1," * 2_001 + "2\n", refused="at most 2000"),
+    case("many-columns", "a," * 2_001 + "b\n" + "1," * 2_001 + "2\n", refused="at most 2,000"),
     case("one-column-twice", GOOD, mapping={"user": "user", "item": "user", "time": "time"}, refused="two things at once"),
     case("unknown-column", GOOD, mapping={"user": "user", "item": "item", "time": "when"}, refused="no column 'when'"),
     case("a-name-too-many", text(head="user,item,time,user\n"), refused="its first line and those below have no equal number"),
@@ -217,7 +217,7 @@ CASES = [
     case("far-cell", lambda: workbook(f"<row r='200000'>{cell('CV200000', 'x')}</row>"), name="m.xlsx", refused="no rows below"),
     case("laughs", lambda: workbook(f"<row r='1'>{cell('A1', '&k;')}</row>", LAUGHS), name="m.xlsx", refused="m.xlsx"),
     case("arrow-bomb", lambda: arrow(pa.table({"a": pa.nulls(5_000_000, pa.int64())})), name="m.arrow", refused="at most 2,0"),
-    case("a-name-a-line", "".join(f'{{"k{i}": 1}}\n' for i in range(3_000)), name="m.jsonl", refused="at most 2000"),
+    case("a-name-a-line", "".join(f'{{"k{i}": 1}}\n' for i in range(3_000)), name="m.jsonl", refused="at most 2,000"),
     case("deep-json", "[" * 100_000, name="m.json", refused="not complete JSON"),
     case("deep-literals", "{'a': " + "(" * 100_000, name="m.json", refused="not complete JSON"),
     # JSON, Excel, Parquet, Arrow
@@ -230,7 +230,7 @@ CASES = [
     case("parquet-noise", b"PAR1" + noise(3000) + b"PAR1", name="mine.parquet", refused="not a complete Parquet file"),
     case("nested-parquet", parquet(frame(tags=[["a"]] * USERS * ITEMS)), name="m.parquet"),
     case("nested-ids", lambda: parquet(frame(user=[{"b": 1}] * USERS * ITEMS)), name="m.parquet", refused="column for the user"),
-    case("wide-parquet", parquet(frame(**{f"c{i}": 1 for i in range(2_000)})), name="m.parquet", refused="at most 2000"),
+    case("wide-parquet", parquet(frame(**{f"c{i}": 1 for i in range(2_000)})), name="m.parquet", refused="at most 2,000"),
     case("tall-parquet", lambda: parquet(pd.DataFrame({"user": ["a"] * 2_000_001})), name="m.parquet", refused="at most 2,0"),
     case("dates-in-parquet", parquet(frame(time=pd.date_range("2024-01-01", periods=USERS * ITEMS))), name="m.parquet"),
     case("good-arrow", lambda: arrow(pa.Table.from_pandas(frame())), name="mine.feather"),

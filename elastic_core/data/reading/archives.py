@@ -8,7 +8,6 @@ import contextlib
 import gzip
 import io
 import re
-import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from typing import IO, Any, NamedTuple, cast
 from elastic_core.data.reading.spreadsheets import sheets_as_csv
 from elastic_core.errors import InputError
 from elastic_core.files import size_text
-from elastic_core.text import DIRECTIONS, natural_order
+from elastic_core.text import natural_order, strip_controls
 
 HEAD, MOST_BYTES, SMALL = 4096, 2**30, 2**22  # looked at; read whole at most; below this nothing is called a bomb
 GZIP = b"\x1f\x8b"
@@ -40,11 +39,13 @@ REFUSED = (
     (rb"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls)", "save the sheet as .xlsx or CSV"),
     (rb"-- (MySQL|PostgreSQL|SQLite)", "an SQL dump", "load it into its database and export the table as CSV"),
     (rb"version https://git-lfs", "a pointer of Git LFS", "fetch the file itself: git lfs pull"),
+    (rb".{257}ustar", "a tar archive", "unpack it (tar -xf FILE), and give the folder or the table inside"),
     (rb"ORC", "an ORC file", "save the table as Parquet or CSV"),
     (rb"Obj\x01", "an Avro file", "save the table as Parquet or CSV"),
     (rb"RD[XA][0-9]|\$FL[23]|<stata_dta|\x00{8}.{60,80}SAS", "a file of R, SPSS, Stata or SAS", AS_CSV),
     (rb"\s*<(!doctype|html|\?xml)", "a web page or XML, perhaps an error page in place of the download", "get the table itself"),
 )
+OUTSIDE = re.compile(r"^[\\/]|^[A-Za-z]:|(^|[\\/])\.\.([\\/]|$)")
 
 
 @dataclass(frozen=True)
@@ -141,10 +142,9 @@ class GuardedFile:
 
 def refuse_large(rows: int, columns: int, source: Any) -> None:
     """Raises InputError where the table of a member or a sheet has more than may be read."""
-    if rows > source.limits.rows:
-        raise InputError(f"{source.label} has {rows:,} rows; at most {source.limits.rows:,} are read")
-    if columns > source.limits.columns:
-        raise InputError(f"{source.label} has {columns:,} columns; at most {source.limits.columns} are read")
+    for count, what, most in ((rows, "rows", source.limits.rows), (columns, "columns", source.limits.columns)):
+        if count > most:
+            raise InputError(f"{source.label} has {count:,} {what}; at most {most:,} are read")
 
 
 def list_members(source: Source, limits: Limits = NO_LIMITS) -> list[Member]:
@@ -153,13 +153,13 @@ def list_members(source: Source, limits: Limits = NO_LIMITS) -> list[Member]:
         label = display_name(source.name)
         return list(_expand(Member(label, label, lambda: io.BytesIO(source.data), len(source.data), limits)))
     try:
-        if source.is_dir():
-            paths = {path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_file()}
-            ordered_names = order_names([name for name in paths if not _is_hidden(PurePosixPath(name).parts)])
-            return list(_expand_each([_describe_file(paths[name], name, limits) for name in ordered_names]))
-        if not source.is_file():
+        if source.is_file():
+            return list(_expand(_describe_file(source, source.name, limits)))
+        if not source.is_dir():
             raise InputError(f"there is no file or folder {str(source)!r}")
-        return list(_expand(_describe_file(source, source.name, limits)))
+        paths = {path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_file()}
+        names = order_names([name for name in paths if not _is_hidden(name)])
+        return list(_expand_each([_describe_file(paths[name], name, limits) for name in names]))
     except OSError as error:
         raise InputError(f"{str(source)!r} cannot be read: {error.strerror or error}") from None
 
@@ -174,12 +174,7 @@ def list_neighbours(path: Path) -> list[Member]:
 
 def display_name(name: str) -> str:
     """Return a file's own name without folders, control characters and reading-direction marks; at most sixty characters."""
-    last = re.split(r"[\\/]", name)[-1]
-    plain = "".join(c for c in last if unicodedata.category(c) != "Cc" and c not in DIRECTIONS).strip(" .") or "file"
-    if len(plain) <= 60:
-        return plain
-    ending = "".join(PurePosixPath(plain).suffixes[-2:])[-20:]
-    return plain[: 60 - len(ending)] + ending
+    return strip_controls(re.split(r"[\\/]", name)[-1]).strip(" .")[-60:] or "file"
 
 
 def order_names(names: list[str]) -> list[str]:
@@ -193,8 +188,8 @@ def _describe_file(path: Path, name: str, limits: Limits) -> Member:
     return Member(name, path.name, lambda: path.open("rb"), path.stat().st_size, limits)
 
 
-def _is_hidden(parts: tuple[str, ...]) -> bool:
-    return any(part.startswith((".", "_", "__MACOSX")) and part != "__init__" for part in parts)
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith((".", "_")) for part in PurePosixPath(name).parts)
 
 
 def _expand(member: Member, depth: int = 0, strict: bool = True) -> Iterator[Member]:
@@ -208,15 +203,11 @@ def _expand(member: Member, depth: int = 0, strict: bool = True) -> Iterator[Mem
         yield from _expand(member._replace(name=inner, opener=partial(_open_gzip, member.opener)), depth + 1, strict)
     elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         yield from _expand_zip(member)
-    elif head[257:262] == b"ustar":
-        raise InputError(f"{member.label} is a tar archive: unpack it (tar -xf FILE), and give the folder or the table inside")
+    elif refused := next((row for row in REFUSED if re.match(row[0], head, re.IGNORECASE | re.DOTALL)), None):
+        if strict:
+            raise InputError(f"{member.label} is {refused[1]}: {refused[2]}")
+        yield member._replace(kind="other")
     else:
-        for magic, what, remedy in REFUSED:
-            if re.match(magic, head, re.IGNORECASE | re.DOTALL):
-                if strict:
-                    raise InputError(f"{member.label} is {what}: {remedy}")
-                yield member._replace(kind="other")
-                return
         yield member._replace(kind=next((kind for magic, kind in KINDS if head.startswith(magic)), "text"))
 
 
@@ -234,33 +225,31 @@ def _open_zipped(opener: Opener, name: str) -> Iterator[IO[bytes]]:
 
 def _expand_zip(member: Member) -> Iterator[Member]:
     with explain_damage(member.label), member.opener() as file, zipfile.ZipFile(file) as archive:
-        infos = [info for info in archive.infolist() if not info.is_dir()]
-    names = [info.filename for info in infos]
-    if "[Content_Types].xml" in names:
-        if any(name.startswith("xl/") for name in names):
-            yield from _expand_sheets(member)
-            return
-        raise InputError(f"{member.label} is an office document: {AS_CSV}")
-    if names[:1] == ["mimetype"]:
-        raise InputError(f"{member.label} is an OpenDocument file: save the sheet as .xlsx or CSV")
-    if names and all(name.endswith(".npy") for name in names):
-        raise InputError(f"{member.label} is a NumPy archive: {AS_CSV}")
-    member.check(sum(info.file_size for info in infos), member.packed)
-    if any(info.flag_bits & 1 for info in infos):
-        raise InputError(f"{member.label} is protected by a password: pack it without one")
-    if ":" in member.label:
-        raise InputError(f"{member.label} holds another archive: pack the table itself, once")
-    if len(names) > member.limits.files:
-        raise InputError(f"{member.label} holds {len(names):,} files; at most {member.limits.files:,} are looked at")
-    for name in names:  # none is ever written to disk; a name that leads out of an archive was meant to be
-        parts = re.split(r"[\\/]", name)
-        if parts[0] == "" or ".." in parts or re.match(r"[A-Za-z]:", name):
-            raise InputError(f"{member.label} holds a file whose name points outside the archive: pack the table itself")
-    sizes = {info.filename: info.compress_size for info in infos if not _is_hidden(PurePosixPath(info.filename).parts)}
+        infos = {info.filename: info for info in archive.infolist() if not info.is_dir()}
+    names = list(infos)
+    if "[Content_Types].xml" in names and any(name.startswith("xl/") for name in names):
+        yield from _expand_sheets(member)
+        return
+    member.check(sum(info.file_size for info in infos.values()), member.packed)
+    for bad, what in (
+        ("[Content_Types].xml" in names, f"is an office document: {AS_CSV}"),
+        (names[:1] == ["mimetype"], "is an OpenDocument file: save the sheet as .xlsx or CSV"),
+        (bool(names) and all(name.endswith(".npy") for name in names), f"is a NumPy archive: {AS_CSV}"),
+        (any(info.flag_bits & 1 for info in infos.values()), "is protected by a password: pack it without one"),
+        (":" in member.label, "holds another archive: pack the table itself, once"),
+        (len(names) > member.limits.files, f"holds {len(names):,} files; at most {member.limits.files:,} are looked at"),
+        # none is ever written to disk; a name that leads out of an archive was meant to be
+        (
+            any(OUTSIDE.search(name) for name in names),
+            "holds a file whose name points outside the archive: pack the table itself",
+        ),
+    ):
+        if bad:
+            raise InputError(f"{member.label} {what}")
     inside = list[Member]()
-    for name in order_names(list(sizes)):
+    for name in order_names([name for name in names if not _is_hidden(name)]):
         label, opener = f"{member.label}:{display_name(name)}", partial(_open_zipped, member.opener, name)
-        inside.append(Member(name, label, opener, max(sizes[name], 1), member.limits))
+        inside.append(Member(name, label, opener, max(infos[name].compress_size, 1), member.limits))
     yield from _expand(inside[0]) if len(inside) == 1 else _expand_each(inside)
 
 
@@ -274,7 +263,7 @@ def _expand_each(parts: list[Member]) -> Iterator[Member]:
 
 
 def _expand_sheets(member: Member) -> Iterator[Member]:
-    """Yield the sheets of a workbook as list_members of their own."""
+    """Yield the sheets of a workbook as members of their own."""
     data = member.read()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         member.check(sum(info.file_size for info in archive.infolist()), len(data))
