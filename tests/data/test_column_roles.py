@@ -116,6 +116,8 @@ ASKED = [  # names, a row, what is asked, the rows that the line reads
         "could be Purchase Email .* or Buyer Name", ("u", "title", "t")),
     ("Order Date,Email,Ticket Type,Event Name,Event ID,ip", "{d:%Y-%m-%d %H:%M:%S},{mail},Hall,{title},{i},10.0.0.{n}",
         "the item could be Event ID .* or Event Name", ("mail", "i", "t")),
+    ("Document,Item,Sold-to Party,Material,Item Description,Document Date", "{u}{t},3,{u},M{i},{title},{d:%Y-%m-%d %H:%M:%S}",
+        "the person could be Sold-to Party .*; the item could be Item Description", ("u", "title", "t")),
     ("user_id,item_id,begun,noted", "{u},{i},{d:%Y-%m-%d %H:%M:%S},{d:%Y-%m-%dT%H:%M:%S}", "could be begun .* or noted",
         ("u", "i", "t")),
 ]  # fmt: skip
@@ -167,6 +169,11 @@ def test_one_persons_own_export_is_called_so(name: str) -> None:
     said = ask(ONE_PERSON[name])
     assert "seems to hold one person's own history" in said and "with a column for the person" in said
     assert said.endswith("or say which column holds people (--columns user=NAME)") and said.count("--columns") == 1
+
+
+def test_a_row_a_person_and_a_column_an_item_is_no_table_of_events() -> None:
+    matrix = "".join(",".join(str((u * i) % 7 - 3.5) for i in range(1, 41)) + "\n" for u in range(60))
+    assert "has 40 columns without names, as a table of a row a person and a column an item has" in ask(matrix)
 
 
 def test_a_report_in_groups_is_called_so() -> None:

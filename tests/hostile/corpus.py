@@ -192,7 +192,7 @@ CASES = [
     case("windows-path", GOOD, name="C:\\Users\\x\\mine.csv"),
     case("endless-name", GOOD, name="x" * 5000 + ".csv"),
     case("odd-name", GOOD, name="a\n\x1b]0;b\x07\u202e.csv"),
-    case("odd-name-refused", b"\0" * 99, name="../a\n\x1b]0;b\x07\u202e" + "x" * 5000, refused="a]0;bxxx"),
+    case("odd-name-refused", b"\0" * 99, name="../a\n\x1b]0;b\x07\u202e" + "x" * 5000, refused="a ]0;bxxx"),
     # packed
     *(
         case(f"good-{end}", squeeze(GOOD.encode()), name=f"mine.csv.{end}", refused="" if end == "gz" else "unpack it, and give")

@@ -174,7 +174,7 @@ def list_neighbours(path: Path) -> list[Member]:
 
 def display_name(name: str) -> str:
     """Return a file's own name without folders, control characters and reading-direction marks; at most sixty characters."""
-    return strip_controls(re.split(r"[\\/]", name)[-1]).strip(" .")[-60:] or "file"
+    return strip_controls(re.split(r"[\\/]", name)[-1]).strip(" .")[:60] or "file"
 
 
 def order_names(names: list[str]) -> list[str]:

@@ -44,6 +44,11 @@ def describe_missing(table: RawTable, choice: Choice) -> str:
 
 def explain_refusal(table: RawTable, choice: Choice) -> str:
     """Return why a table cannot be a recommender's data, whatever its columns are called; nothing where it may be."""
+    if not table.headed and table.sample.num_columns > 20:
+        return (
+            f"{table.label} has {table.sample.num_columns} columns without names, as a table of a row a person and a column an "
+            "item has: write a row for every event, as in user,item,time"
+        )
     if "user" not in choice.missing or not table.headed or len(table.sample) < ENOUGH:
         return ""
     users = choice.candidates["user"]

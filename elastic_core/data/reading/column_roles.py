@@ -49,7 +49,7 @@ TIME_WORDS = set(
 )
 PERSON_NAME = re.compile(  # one of them: a column of `visitors` counts them
     r"(?i)(user|customer|client|buyer|member|visitor|account|profile|person|e-?mail|reader|player|listener|patron|borrower|guest"
-    r"|student|learner|viewer|subscriber|shopper|contact|patient|donor|passenger|employee)(?!s)"
+    r"|student|learner|viewer|subscriber|shopper|contact|patient|donor|passenger|employee|party)(?!s)"
 )
 ITEM_NAME = re.compile(
     r"(?i)item|product|title|track|song|movie|film|episode|article|artist|listing|book|game|page|video|content|show|url|sku|asin|isbn"
@@ -60,6 +60,7 @@ AMOUNT_NAME = re.compile(
     r"(?i)price|quantity|qty|amount|total|tax|cost|rating|score|count(?!ry)|duration|played|length|^ms|number.?of|views"
 )
 GROUP_NAME = re.compile(r"(?i)order|transaction|receipt|invoice|basket|session")  # of events of one person
+KIND_NAME = re.compile(r"(?i)station|store|branch|region|department|categor|brand|channel|campaign|status|type|source|topic")
 SCENE_NAME = re.compile(r"(?i)(?:^|[^a-z])ip(?:$|[^a-z])|address|agent|browser|device|city|country|zip|phone|referr|currency")
 LATER = tuple(  # words of what happens before or after an event begin so
     "due limit estimat deliver ship fulfil expir releas publish birth born updat modif upload load sent receiv return end stop "
@@ -164,7 +165,8 @@ class ColumnProfile:
     def counts_moments(self) -> bool:
         """Whether these are numbers as moments are: close together beside their size, but over a day and more."""
         numbers = pd.to_numeric(pd.Series(to_text(self.cells).to_pylist()), errors="coerce")
-        return not CODE_NAME.search(self.name) and 5e-5 < (numbers.max() - numbers.min()) / max(numbers.median(), 1) < 0.3
+        named = any(pattern.search(self.name) for pattern in (CODE_NAME, PERSON_NAME, ITEM_NAME))
+        return not named and 5e-5 < (numbers.max() - numbers.min()) / max(numbers.median(), 1) < 0.3
 
     @property
     def summary(self) -> str:
@@ -239,12 +241,14 @@ def _choose_named(profiles: Profiles, roles: dict[str, str], why: dict[str, str]
     """Add user, item, title and genres: the first certain name whose values could be that."""
     lists = any(one.holds_lists for one in profiles.values())
     crowd = any(PERSON_NAME.search(one.name) and one.is_id and one.are_many for one in profiles.values())
+    stock = any(ITEM_NAME.search(one.name) and one.is_id and one.names_things for one in profiles.values())
 
     def could_be(ours: str, one: ColumnProfile) -> bool:
         if ours == "user":  # few are who served the many
             return one.is_id and (lists or not one.stands_once) and (one.are_many or not crowd)
         beside = lists and not one.holds_lists and _stands_once(profiles, roles)
-        return ours != "item" or (one.is_id and (one.key in PLAIN_ITEMS or one.names_things) and not beside)
+        small = one.key in PLAIN_ITEMS and not stock
+        return ours != "item" or (one.is_id and (one.names_things or small) and not beside)
 
     for ours in ("user", "item", "title", "genres"):
         columns = [one for one in profiles.values() if one.key in NAMES[ours] and one.name not in roles.values()]
@@ -361,7 +365,7 @@ def _could_be_people(one: ColumnProfile, others: list[ColumnProfile], few_column
         return one.are_many or bool(CODE_NAME.search(one.name) or "name" in one.words)  # a household, not a kind of customer
     if re.fullmatch(r"column \d+", one.name):
         return one.are_many
-    no_name = any(pattern.search(one.name) for pattern in (AMOUNT_NAME, GROUP_NAME, SCENE_NAME, ITEM_NAME))
+    no_name = any(pattern.search(one.name) for pattern in (AMOUNT_NAME, GROUP_NAME, SCENE_NAME, KIND_NAME, ITEM_NAME))
     counts = not (few_columns or CODE_NAME.search(one.name) or share_matching(one.cells, r"^-?[0-9.]+$") < 0.5)
     return one.are_many and bool(others) and not (no_name or counts or any(one.is_trait_of(other) for other in others))
 

@@ -53,6 +53,8 @@ class Ids:
         if any(text.endswith(".0") for text in texts) and all(re.fullmatch(r"-?[0-9]+(\.0+)?|", text) for text in texts):
             texts = [re.sub(r"\.0+$", "", text) for text in texts]
             notes.append(f"ids of the {self.name} such as 12.0 were taken for 12")
+        if sum(bool(re.fullmatch(r"[0-9][.,][0-9]+E\+[0-9]+", text)) for text in texts) > len(texts) / 2:
+            notes.append(f"ids of the {self.name} such as {texts[0]} were rounded by a spreadsheet: export them as text")
         self.texts = texts
         places, different = pd.factorize(np.array(texts, dtype=object))
         self._note_capitals(different.tolist(), notes)

@@ -15,7 +15,7 @@ from pandas import DataFrame
 
 from elastic_core.data.reading.archives import AS_CSV, IncompleteFile, Member, refuse_large
 from elastic_core.data.reading.cell_text import format_cell, hold_lists, split_lists
-from elastic_core.data.reading.column_roles import is_usual
+from elastic_core.data.reading.column_roles import NAMES, usual_key
 from elastic_core.data.reading.delimited_text import Part
 from elastic_core.errors import InputError
 
@@ -83,18 +83,22 @@ def flatten_rows(document: Any) -> Iterator[dict[str, Any]]:
     elif events or any(map(_holds_rows, columns)):
         events = events or [name for name, value in document.items() if _holds_rows(value)]
         inside = max(events, key=lambda name: _rate_names(document[name]))
-        around = {name: value for name, value in document.items() if name not in (*events, inside)}
+        around = _flatten_row({name: value for name, value in document.items() if name not in (*events, inside)})
         yield from (around | row for row in flatten_rows(document[inside]))
     elif alike and (isinstance(columns[0], list) or "0" in columns[0]):  # column → row → cell
         yield from DataFrame(document, dtype=object).to_dict("records")
     elif alike and len(columns) > 20:  # pandas' orient="index"
         yield from ({"key": key, **row} for key, row in document.items())
     else:
-        flat = dict[str, Any]()
-        for name, value in document.items():
-            nested = value if isinstance(value, dict) and "$oid" not in value else {"": value}
-            flat |= {f"{name}.{key}" if key else name: cell for key, cell in nested.items()}
-        yield flat
+        yield _flatten_row(document)
+
+
+def _flatten_row(row: dict[str, Any]) -> dict[str, Any]:
+    flat = dict[str, Any]()
+    for name, value in row.items():
+        nested = value if isinstance(value, dict) and "$oid" not in value else {"": value}
+        flat |= {f"{name}.{key}" if key else name: cell for key, cell in nested.items()}
+    return flat
 
 
 def _is_rows(value: Any) -> bool:
@@ -102,9 +106,9 @@ def _is_rows(value: Any) -> bool:
 
 
 def _rate_names(rows: Any) -> tuple[bool, bool]:
-    """Return how likely rows are events: by names of a time in them, and by certain names."""
+    """Return how likely rows are events: by certain names of an item in them, and by names of a time."""
     names = rows[0] if _is_rows(rows) else ()
-    return any(map(TIMELY.search, names)), any(map(is_usual, names))
+    return any(usual_key(name) in NAMES["item"] for name in names), any(map(TIMELY.search, names))
 
 
 def _holds_rows(value: Any) -> bool:
