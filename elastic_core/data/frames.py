@@ -67,7 +67,7 @@ def advice_in_python(sentence: str) -> str:
         pairs = (pair.partition("=") for pair in "".join(text.shell_words(match[1])).split(","))
         return ", ".join(f"{ours}={theirs!r}" for ours, _, theirs in pairs)
 
-    sentence = re.sub(r"--columns ('[^']*'|[^\s;]+)", arguments, sentence)
+    sentence = re.sub(r"--columns ('[^']*'|[^\s;)]+)", arguments, sentence)
     return re.sub(r"--dates (\S+) \(or (\S+)\)", r"and dates='\1' (or '\2')", sentence).replace(
         "say it with data.dates=day-first or month-first (--dates)", "say dates='day-first' or dates='month-first'"
     )

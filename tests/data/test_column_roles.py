@@ -159,7 +159,8 @@ ONE_PERSON = {
     "devices": "Client IP Address,Device Identifier,Event Start Timestamp,Song Name\n" + "".join(
         f"1.2.3.{t % 9},d{t % 3},{datetime.fromtimestamp(t, UTC):%Y-%m-%dT%H:%M:%SZ},Song {i}\n" for t, i in SOLO),
     "episodes": json.dumps([{"watched_at": f"{datetime.fromtimestamp(t, UTC):%Y-%m-%dT%H:%M:%S.000Z}", "type": "e",
-        "episode": {"number": i % 12, "title": f"Part {i}", "ids": {}}, "show": {"title": f"Show {i % 7}"}} for t, i in SOLO]),
+        "episode": {"number": i % 12, "title": f"Part {i}", "ids": {}}, "show": {"title": f"Show {i % 7}"},
+        "movie": {"ids": {"x": i} if t % 4 == 0 else None}} for t, i in SOLO]),
     "scrobbles": "uts,artist,track,track_mbid\n" + "".join(f"{t},Band {i % 9},Song {i},m{i}\n" for t, i in SOLO),
 }  # fmt: skip
 

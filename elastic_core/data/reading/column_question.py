@@ -63,7 +63,7 @@ def explain_refusal(table: RawTable, choice: Choice) -> str:
                 f"{table.label} has one row for each {one.name!r}, and a history needs several: "
                 "give the table with a row for every event of a person"
             )
-        if 0.1 < one.filled < FILLED:
+        if 0.1 < one.filled < FILLED and (users or one.key in NAMES["user"]):
             return (
                 f"{table.label} has nothing in {one.name!r} on {1 - one.filled:.0%} of the rows, and at most a tenth may be left "
                 "out: take these rows out of the file"

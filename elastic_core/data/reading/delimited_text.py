@@ -294,7 +294,8 @@ def _find_encoding(data: bytes, line: int, notes: list[str]) -> str:
         notes.append(f"bytes that are no UTF-8 (line {line}) are shown as \ufffd")
         return "utf-8"
     sample = b"\n".join(text for text in data[: 4 * HEAD].split(b"\n") if not text.isascii())
-    guess = charset_normalizer.from_bytes(sample, cp_isolation=ENCODINGS).best()
+    accents = 2 * len(re.findall(rb"[\x80-\xff]", sample)) < len(re.findall(rb"[A-Za-z]", sample))  # among letters of ours
+    guess = None if accents else charset_normalizer.from_bytes(sample, cp_isolation=ENCODINGS).best()
     name = guess.encoding if guess else ENCODINGS[0]
     notes.append(f"the file is not UTF-8 (line {line}); it was read as {name}, so check the accents")
     return name
