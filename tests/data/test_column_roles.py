@@ -41,6 +41,10 @@ def cells(u: int, i: int, t: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def moment(t: int) -> str:
+    return f"{datetime.fromtimestamp(t, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def write_table(head: str, row: str, rows: Any = ROWS) -> str:
     return "\n".join([head, *(row.format(**cells(*each)) for each in rows), ""])
 
@@ -289,7 +293,7 @@ def test_parts_are_read_whole_or_refused(kind: str, way: str, write: Any, tmp_pa
     said = " ".join(table.notes)
     assert "3 files of the same columns were read as one" in said
     assert ("2 of them have no line of names" in said) == kind.startswith("without")
-    assert ("notes.md, z.pdf hold no such rows and were left out" in said) == kind.startswith("beside")
+    assert ("left out, without such rows: notes.md, z.pdf" in said) == kind.startswith("beside")
 
 
 def test_names_that_stand_again_in_the_middle_are_no_event() -> None:
@@ -331,7 +335,7 @@ def test_lists_in_cells_stay_apart_from_what_stands_beside() -> None:
     assert rows_of(table) == [(f"u{u}", str(i)) for u, items in lists.items() for i in items] and table.items is None
 
 
-@pytest.mark.parametrize("shape", ["people", "index", "visits", "answer", "params"])
+@pytest.mark.parametrize("shape", ["people", "index", "visits", "answer", "params", "orders", "MongoDB"])
 def test_other_shapes_of_json(shape: str) -> None:
     by_person = {u: [{"item": i, "ts": t} for v, i, t in ROWS if v == u] for u in range(60)}
     ordered = [(str(u), str(e["item"]), e["ts"]) for u, events in by_person.items() for e in events]
@@ -341,6 +345,14 @@ def test_other_shapes_of_json(shape: str) -> None:
     elif shape == "answer":
         rows = [{"user": u, "item": i, "time": t} for u, i, t in ROWS]
         assert rows_of(read(json.dumps({"response": {"result": "success", "data": {"total": 720, "data": rows}}}))) == TIMED
+    elif shape == "orders":
+        orders = [{"id": n, "created_at": moment(t), "customer": {"id": u}, "line_items": [{"id": n, "product_id": i}],
+            "fulfillments": [{"created_at": moment(t + 9)}]} for n, (u, i, t) in enumerate(ROWS)]  # fmt: skip
+        assert rows_of(read(json.dumps({"orders": orders}))) == TIMED
+    elif shape == "MongoDB":
+        lines = [{"_id": {"$oid": f"{n}"}, "userId": {"$oid": f"{u}"}, "productId": i, "createdAt": {"$date": moment(t)}}
+            for n, (u, i, t) in enumerate(ROWS)]  # fmt: skip
+        assert rows_of(read("\n".join(map(json.dumps, lines)))) == TIMED
     elif shape == "params":  # of two lists, the one that names items
         lines = [{"event_date": f"{t}", "user_pseudo_id": f"{u}", "params": [{"key": "a", "value": {"int": 1}}, {"key": "b"}],
             "event_timestamp": t * 1_000_000, "items": [{"item_id": i, "price": 9.9}]} for u, i, t in ROWS]  # fmt: skip

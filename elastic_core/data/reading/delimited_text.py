@@ -29,6 +29,7 @@ TYPED = re.compile(
     r"[-+]?[0-9][0-9.,eE:/+\-TZ ]*( UTC| [AaPp][Mm])?|[0-9]{1,4}[-/. ][^\W\d]{3,9}[-/. ][0-9]{2,4}.*"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [0-9]{2} .*[0-9]{4}"
 )
+ACCENT = rb"(?<![\x80-\xff])(?:[\x80\x91-\xff]|[\xc0-\xff]{2}(?=[A-Za-z])|(?<=[A-Za-z])[\xc0-\xff]{2})(?![\x80-\xff])"
 ENCODINGS = "cp1252 gb18030 cp1251 cp932 cp949 big5".split()  # that a text which is no UTF-8 may have
 SUFFIX = re.compile(r":(token|token_seq|float|float_seq)$")
 
@@ -294,7 +295,7 @@ def _find_encoding(data: bytes, line: int, notes: list[str]) -> str:
         notes.append(f"bytes that are no UTF-8 (line {line}) are shown as \ufffd")
         return "utf-8"
     sample = b"\n".join(text for text in data[: 4 * HEAD].split(b"\n") if not text.isascii())
-    accents = 2 * len(re.findall(rb"[\x80-\xff]", sample)) < len(re.findall(rb"[A-Za-z]", sample))  # among letters of ours
+    accents = len(re.findall(ACCENT, sample)) >= 0.6 * len(re.findall(rb"[\x80-\xff]+", sample))  # of a script as ours
     guess = None if accents else charset_normalizer.from_bytes(sample, cp_isolation=ENCODINGS).best()
     name = guess.encoding if guess else ENCODINGS[0]
     notes.append(f"the file is not UTF-8 (line {line}); it was read as {name}, so check the accents")

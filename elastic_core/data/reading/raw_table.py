@@ -159,7 +159,7 @@ def open_table(
     rest = [one.name for one in all_members if one not in (*table.files, *torn) and not BESIDE.fullmatch(one.base)]
     if rest:
         more = f" and {len(rest) - 4} more" if len(rest) > 4 else ""
-        notes.append(f"{', '.join(rest[:4])}{more} hold no such rows and were left out")
+        notes.append(f"left out, without such rows: {', '.join(rest[:4])}{more}")
     table.notes += notes
     table.near = near
     return table

@@ -96,7 +96,9 @@ def flatten_rows(document: Any) -> Iterator[dict[str, Any]]:
 def _flatten_row(row: dict[str, Any]) -> dict[str, Any]:
     flat = dict[str, Any]()
     for name, value in row.items():
-        nested = value if isinstance(value, dict) and "$oid" not in value else {"": value}
+        nested = value if isinstance(value, dict) else {"": value}
+        if len(nested) == 1 and re.fullmatch(r"\$(oid|date|number.+)", next(iter(nested))):  # of MongoDB
+            nested = {"": next(iter(nested.values()))}
         flat |= {f"{name}.{key}" if key else name: cell for key, cell in nested.items()}
     return flat
 
