@@ -167,6 +167,7 @@ COMPILED = [  # what is timed; of two the backward pass is taken apart as well, 
     (Case("elastic", {"bidirectional": True}), "eager"),
     (Case("elastic-slots"), "aot_eager"),
     (Case("sasrec"), "eager"),
+    (Case("lrurec"), "eager"),
 ]
 
 

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from elastic_core import models
-from elastic_core.core import elastic_reader
+from elastic_core.bench.latency import Setting, build_system, draw_histories, timed_pass
+from elastic_core.core import elastic_reader, folded
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.core.elastic import top_pairs
@@ -159,3 +161,50 @@ def test_what_learns_or_has_no_reader_is_read_as_ever() -> None:
         for settings in ({"heads": 2}, {"fused": False}):
             other = build("sasrec", **settings)
             assert other.prepare_states()[0] == other.last_state
+
+
+# --- what a GPU is given to do ---------------------------------------------------------------------------------------
+
+TIMED = ["elastic", "elastic-two-way", "elastic-slots", "elastic-votes", "sasrec-fused", "sasrec-folded", "lrurec"]
+
+
+def one_history(length: int) -> Batch:
+    items = draw_histories(Setting(length=length, batch=1), torch.device("cpu"))
+    return Batch(items, items, padded=False)
+
+
+@pytest.mark.parametrize("system", TIMED)
+def test_what_is_timed_compiles_into_one_graph(system: str) -> None:
+    """Of a training step tests/test_contracts.py says so."""
+    judge = timed_pass(build_system(system, Setting(length=80, width=8, k=2, n_subkeys=4)).eval(), "last")
+    torch._dynamo.reset()
+    with torch.inference_mode():
+        explained = torch._dynamo.explain(judge)(one_history(80))
+    assert not explained.graph_break_count, explained.break_reasons
+
+
+class Launches(TorchDispatchMode):
+    """Counts the operations that do something: on a GPU each is a kernel that is launched, or several; a view is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += not func.is_view and func.overloadpacket.__name__ != "_unsafe_view"
+        return func(*args, **(kwargs or {}))
+
+
+@torch.no_grad()
+def count_launches(system: str, length: int) -> int:
+    judge = timed_pass(build_system(system, Setting(length=length, k=8)).eval(), "last")
+    with Launches() as launches:
+        judge(one_history(length))
+    return launches.count
+
+
+def test_one_history_takes_at_most_two_and_a_half_times_the_launches_of_sasrec(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice is wanted. A longer history takes more of them: another level of the query network, and chunks."""
+    monkeypatch.setattr(folded, "FEW_ROWS", 0)  # a GPU takes the convolution at once
+    counts = {n: [count_launches(system, n) for system in ("sasrec-fused", "elastic", "elastic-two-way")] for n in (64, 1_024)}
+    assert counts == {64: [28, 68, 66], 1_024: [28, 100, 83]}

@@ -55,9 +55,9 @@ class FoldedConvolution:
         self.kernel = self.taps.T[:, None, None].contiguous()
 
     def add_to(self, x: Tensor, h: Tensor) -> None:
-        """Of all rows, `x [B, N, d]`: tap by tap, or of many as `fused_ops.convolve_rows`."""
+        """Of all rows, `x [B, N, d]`: of few on a processor tap by tap, else as `fused_ops.convolve_rows`."""
         n = h.shape[1]
-        if len(h) * n < FEW_ROWS:
+        if len(h) * n < FEW_ROWS and h.device.type == "cpu":
             for i, tap in enumerate(self.rows[:n]):
                 x[:, i:].addcmul_(h[:, : n - i], tap)
             return

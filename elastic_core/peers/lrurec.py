@@ -176,7 +176,8 @@ class LRURec(Stepwise):
         return Encoded(x)
 
     def read_on(self, items: Tensor, real: Tensor | None, state: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
-        x, after = self.norm(self.events(items, real is not None)), list[Tensor]()
+        after: list[Tensor] = []
+        x = self.norm(self.events(items, real is not None))
         for i, block in enumerate(self.blocks):
             x, block_state = block(x, real, None if state is None else state[i], last=i == len(self.blocks) - 1)
             after.append(block_state)

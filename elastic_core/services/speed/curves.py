@@ -53,11 +53,11 @@ def per_history(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_passes(file: Path) -> pd.DataFrame:
-    """Return the passes on a processor that score the next item (last row, forward); of several measurements the latest."""
+    """Return the passes on a processor that score the next item (last row, forward): of the largest batch, the latest."""
     rows = read_rows(file, "latency")
     scoring = (rows["rows"] == "last") & (rows["direction"] == FORWARD) & (rows["compiled"] == "")
     table = per_history(rows[scoring & rows["device"].str.startswith("cpu")])
-    latest = table.sort_values("date", kind="stable").drop_duplicates(["system", "length", *SHAPE], keep="last")
+    latest = table.sort_values(["batch", "date"], kind="stable").drop_duplicates(["system", "length", *SHAPE], keep="last")
     return latest.sort_values(["system", "length"], ignore_index=True)
 
 
