@@ -1,5 +1,7 @@
 """Who suggests an item: shares that add up, experts and events recounted by hand, and silence where nobody can say."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -58,7 +60,9 @@ def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(
     for one, parts in zip(why, found.parts[0], strict=True):
         assert one.share == pytest.approx(float(parts.max())) and one.expert in (None, *experts)
         if one.expert is None:
-            assert one.after is None and "no expert" in one.sentence(small_world)
+            best = int(parts[: len(experts)].argmax())
+            assert one.after is None and one.best == (experts[best], pytest.approx(float(parts[best])))
+            assert re.match(rf"the model without experts \(\d+%\), then expert {experts[best]} \(", one.sentence(small_world))
         else:
             slot = experts.index(one.expert)
             clear = float(found.held[0, slot].max()) >= CLEAR

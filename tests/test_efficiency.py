@@ -98,7 +98,7 @@ def test_batches_become_histories(tmp_path: Path) -> None:
     line = table.set_index("system").loc["elastic"]
     assert line["ms"] == pytest.approx(1e3 * mine["seconds"] / 4) and line["memory"] == pytest.approx(mine["peak_bytes"] / 4e6)
     assert curves.of_shape(table, curves.list_shapes(pd.concat([table, table.assign(length=32)]))[0]).equals(table)
-    assert curves.memory_words(table).startswith("Memory, compared with ELASTIC: SASRec needs")
+    assert curves.memory_words(table).startswith("At N = ")
     calm, busy = table.assign(load=0.1), table.assign(load=5.0)
     assert curves.trusted_rows(calm)[0].equals(calm) and curves.trusted_rows(busy)[0]["ms"].equals(table["processor"])
     assert "torch" in curves.machine_text(table) and curves.machine_text(table[:0]) == "Nothing measured yet."

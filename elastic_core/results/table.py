@@ -327,7 +327,7 @@ def memory_size_table(systems: Systems, ours: System, protocol: str) -> pd.DataF
 def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     """What may be said of one system, in two sentences."""
     rivals = differences[differences["family"] == RIVALS]
-    compared, what = (rivals, "systems of others (our own variants are not counted)") if len(rivals) else (differences, "others")
+    compared, what = (rivals, "systems of other authors") if len(rivals) else (differences, "others")
     if compared.empty:
         lead_text = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
         return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {lead_text}."
@@ -338,7 +338,7 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     if not better and not worse:
         note = f" ({n_trained_once} trained once)" if n_trained_once else ""
         return f"As far as we know, {ours} is neither better nor worse than any of {len(compared)} {what}{note}."
-    sentences = f"{ours} is better than {len(better)} of {len(compared)} {what}, and worse than {join_names(worse) or 'none'}."
+    sentences = f"{ours} is better than {len(better)} of {len(compared)} {what} and worse than {join_names(worse) or 'none'}."
     close = names[counted & (compared["winner"] == "")].tolist()
     if close:
         sentences += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {join_names(close)}."

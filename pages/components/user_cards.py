@@ -102,7 +102,9 @@ def name_user_experts(context: Context, prediction: Prediction) -> dict[int, str
 def lead_words(model: Recommender) -> str:
     """What makes the expert that screens open with this one: its part of the first suggestion, or, where experts are mixed and no
     suggestion belongs to one, its votes."""
-    return "behind the first suggestion" if attribution.can_attribute(model) else "strongest for this person"  # type: ignore[arg-type]
+    if attribution.can_attribute(model):  # type: ignore[arg-type]
+        return "the one with the largest share of the first suggestion"
+    return "strongest for this person"
 
 
 def show_null_comparison(null: NullEdits, context: Context, others: str) -> None:

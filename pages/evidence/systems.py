@@ -78,9 +78,9 @@ def show_systems() -> None:
     st.markdown(f"**{page_context.escape_markdown(system_summary(table, differences, ours_name))}**")
     main = main_rows(data_set, table, ours, *([own_system] if own_system else []))
     with page_elements.place_in_row():
-        ranked_text = f"ranked under *{protocol}*: {glossary.METRICS[protocol]}"
+        ranked_text = f"Under *{protocol}*, the next item is ranked {glossary.METRICS[protocol]}."
         st.caption(
-            f"{data_set.users:,} people, means of all trainings, {ranked_text}.", width="stretch", help=f"Data {data_set.hash}"
+            f"{data_set.users:,} people, means of all trainings. {ranked_text}", width="stretch", help=f"Data {data_set.hash}"
         )
         shows_all = len(main) == len(table) or bind_widget(
             st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns"

@@ -38,7 +38,7 @@ def meaning_notes(label: Label | None, own_ranking: OwnRanking) -> list[str]:
 
 
 VERDICTS = {
-    "worse": "Removing it makes recommendations worse", "better": "Removing it makes recommendations better",
+    "worse": "Yes, worse", "better": "No, they get better",
     "unclear": "No clear effect", "same": "No effect on NDCG@10", "few": "Too few people to say",
 }  # fmt: skip
 

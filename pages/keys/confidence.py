@@ -70,7 +70,8 @@ def _show_gate(context: page_context.Context) -> None:
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
             f"We took one training step on a copy of the run, with this person and a few others (gate: "
-            f"{table['gate'].iloc[0] if with_gate else 'none'}). The loss is that of the next item alone."
+            f"{table['gate'].iloc[0] if with_gate else 'none'}). Its loss counts the guess of the next item, not the balance of "
+            "the experts."
         )
         _show_ungated_list(context)
     else:
@@ -101,8 +102,8 @@ def _show_ungated_list(context: page_context.Context) -> None:
     by_chance = low if low == high else f"{low} to {high}"
     st.markdown(
         f"**Person {context.user + 1}’s ten without the gate.** If every weight is 1, {new} of the ten "
-        f"{'is' if new == 1 else 'are'} new. What they {context.item_words.verb} next {comparison.change.truth_moved}. With "
-        f"random weights, {by_chance} would be new ({len(comparison.chance)} tries)."
+        f"{'is' if new == 1 else 'are'} new. What they {context.item_words.verb} next {comparison.change.truth_moved}. "
+        f"With random weights instead, {by_chance} of the ten would be new ({len(comparison.chance)} tries)."
     )
 
 

@@ -104,10 +104,8 @@ numbers = {
 }
 intro.markdown(TEXT(source, **numbers), help=f"Expert: {glossary.WORDS['interest expert']}.")
 step = steps.choose_step(scene)
-if voting is not None and step != "Vote":
-    m = search.experts_wanted(context.model)
-    fewer = "" if lesson.k == m else f" {TEXT('FEWER', k=m)}"
-    intro.caption(TEXT("VOTING", one=voting.words.singular) + fewer)
+if voting is not None:
+    intro.caption(TEXT("VOTING", one=voting.words.singular, k=search.experts_wanted(context.model)))
 locked_parts = {"step": page_context.is_locked(steps.STEP), "query": page_context.is_locked(ANGLES[0])}
 search_picture.show_search(scene, step, steps.step_texts(scene), locked_parts, partial(steps.follow_browser, scene.steps))
 if voting is not None and step == "Vote":

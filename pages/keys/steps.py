@@ -17,7 +17,7 @@ from pages.keys import charts, search_picture
 from pages.keys.sentences import TEXT
 
 STEPS = ("Split", "Score", "Keep", "Pair", "Win", "Gather", "Weigh")
-VOTING = ("Split", "Score", "Keep", "Pair", "Win", "Weigh", "Vote")  # experts are gathered when all have voted
+VOTING = (*STEPS, "Vote")
 UNWRITTEN = STEPS[:5]  # where the experts are not written out, only found
 STEP, EVENT, TALLY = "keys_step", "keys_event", "keys_tally"
 ANGLES, TOY_K = ("keys_q1", "keys_q2"), "keys_toy_k"
@@ -99,7 +99,8 @@ def step_texts(scene: Scene) -> dict[str, str]:
     texts["Weigh"] = TEXT(kind if kind in ("softmax", "vote", "none") else "other")
     texts["Vote"] = ""
     if election:
-        texts |= {"Weigh": texts["Weigh"].replace("{one}", election.words.singular), "Vote": _describe_votes(election)}
+        weigh_text = texts["Weigh"].replace("{one}", election.words.singular)
+        texts |= {"Gather": TEXT("Gather votes"), "Weigh": weigh_text, "Vote": _describe_votes(election)}
     texts["Vote" if election else "Weigh"] += f" {TEXT('CLOSING')}"
     return texts
 

@@ -17,7 +17,7 @@ from elastic_core.runs import Run, unreadable_runs
 from elastic_core.services.person import inspect
 from elastic_core.services.person.user_lookup import find_users, is_id, own_id
 from elastic_core.text import parse_number
-from pages.components import cache, control_locks, page_context, user_cards
+from pages.components import cache, control_locks, page_context
 from pages.components.cache import OpenRun
 from pages.components.control_locks import is_locked
 from pages.components.controls import number_input, place_button, write_in_address
@@ -232,7 +232,7 @@ def _expert_box(model: Recommender, requested: str | None, problems: list[str]) 
         size - 1,
         None,
         key="expert",
-        placeholder=user_cards.lead_words(model),
+        placeholder="this person’s strongest",
         help=f"One of {size:,} in this run’s memory, the same on every page.",
     )
     return None if value is None else int(value)

@@ -153,7 +153,7 @@ def _show_expert(context: Context, expert: int, edited_user: EditedUser, predict
         values = {"load": f"{traffic.load[expert]:,.0f}", "people": f"{len(traffic.experts):,}"}
         st.markdown(TEXT("USED", even=f"{traffic.experts.size / len(traffic.load):,.0f}", **values))
     with effect:
-        st.markdown("**Does it matter here?**")
+        st.markdown("**What changes without it?**")
         if not retrieved:
             st.markdown(TEXT("NOT_RETRIEVED"))
         else:

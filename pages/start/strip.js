@@ -172,7 +172,11 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
       }
       const title = element('span', of.fits === false ? 'name other' : 'name', of.name ? `${of.id} · ${of.name}` : `${says.Expert} ${of.id}`)
       made.append(element('span', 'rank', `${of.rank}.`), title, element('span', 'n'))
-      if (of.part !== null) made.append(element('span', 'part', part(of.part)))
+      if (of.part !== null) {
+        const share = element('span', 'part', part(of.part))
+        share.dataset.of = says.part_of
+        made.append(share)
+      }
       if (of.sub) made.append(element('span', 'sub', of.sub))
       made.setAttribute('aria-label', `${of.rank}. expert ${of.id}, ${of.name}. ${of.sub}${of.quiet ? says.quiet : ''}`)
       line.append(away('expert', at, of, of.quiet))
@@ -183,9 +187,11 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
       fold.type = 'button'
       fold.tabIndex = -1
       fold.dataset.kind = 'fold'
-      fold.ariaLabel = (folded.length ? says.folded : says.fold).replace('{}', small.length)
+      const label = (folded.length ? says.folded : says.fold).replace('{}', small.length)
+        .replace('{}', small.map(at => experts[at].rank).join(', '))
+      fold.ariaLabel = label
       fold.setAttribute('aria-expanded', String(!folded.length))
-      fold.append(element('span', 'name', (folded.length ? says.folded : says.fold).replace('{}', small.length)),
+      fold.append(element('span', 'name', label),
         element('span', 'part', folded.length ? part(parts) : ''))
       fold.onclick = () => {
         root.unfolded = folded.length > 0

@@ -17,6 +17,7 @@ from pages.tour.steps import FIRST_LESSON, STEPS, Step, fill_words, measure_answ
 
 PARAMETER, STOP, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
+DONE = "tour_done"  # stops whose task was done in this visit
 LAST_STOP, COUNTED = "tour_left", "tour_counted"  # the stop at which the tour was left, and the one after which bets are counted
 TEXT = page_text.load_page_text(__file__)
 END = len(STEPS) + 1  # after the last stop of either lesson: counts the bets
@@ -159,7 +160,10 @@ def _store_bet(stop: int) -> None:
 
 def _show_task(stop: int, step: Step) -> None:
     """What to do and to look at, then what was measured."""
-    mark = ":material/check_circle:" if step.done(st.session_state) else ":material/radio_button_unchecked:"
+    done_stops = st.session_state.setdefault(DONE, set())
+    if step.done(st.session_state):
+        done_stops.add(stop)
+    mark = ":material/check_circle:" if stop in done_stops else ":material/radio_button_unchecked:"
     st.markdown(f"{mark} {step.task} Look at {step.look}")
     bet = bets_by_stop().get(stop)
     answer_shown = classroom.count_bet(stop, step, bet.option if bet else None)

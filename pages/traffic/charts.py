@@ -17,9 +17,10 @@ CLICKED = LAYOUT | {"clickmode": "event+select"}
 
 def draw_load_bars(
     table: pd.DataFrame, each: tuple[float, float], limits: np.ndarray, equal_load: float, colours: Palette, *,
-    ordered: bool, selected: int | None, unit: str, top: float | None = None,
+    ordered: bool, selected: int | None, unit: str, top: float | None = None, own: tuple[str, tuple[int, ...]] = ("", ()),
 ) -> go.Figure:  # fmt: skip
-    """Load per expert (Figure 4, left), by number or the hottest first, with the band of random experts behind it."""
+    """Load per expert (Figure 4, left), by number or the hottest first, with the band of random experts behind it. `own`: whose
+    experts are marked, and which."""
     bars = table.sort_values("load", ascending=False, kind="stable") if ordered else table
     step = -(-len(bars) // 4096)
     bars = bars.assign(x=np.arange(len(bars)) + int(ordered)).iloc[::step]
@@ -43,6 +44,14 @@ def draw_load_bars(
         figure.add_scatter(
             x=dead["x"], y=dead["load"], mode="markers", name=EXPERT_LOAD["dead"], customdata=_hover_data(dead), cliponaxis=False,
             marker_symbol="x", marker_size=7, marker_color=colours.text, **marks,
+        )  # fmt: skip
+    owner, own_experts = own
+    marked = bars[bars["expert"].isin(own_experts)]
+    if len(marked):
+        figure.add_scatter(
+            x=marked["x"], y=marked["load"], mode="markers", name=owner, customdata=_hover_data(marked), cliponaxis=False,
+            marker_symbol="diamond", marker_size=9, marker_color=colours.picked, marker_line_color=colours.text,
+            marker_line_width=1, **marks,
         )  # fmt: skip
     figure.add_hline(y=equal_load, line_color=colours.text, line_width=1, line_dash="dot")
     for at in bars[bars["expert"] == selected].itertuples():

@@ -49,6 +49,7 @@ def show_loads(place: int, name: str, flow: UsageReport) -> None:
     figure = cache.cached_figure(
         charts.draw_load_bars, flow.experts, flow.each, flow.ordered, flow.now.equal_load, palette,
         ordered=ordered, selected=chosen, unit=unit, top=max(float(each.experts["load"].max()) for each in reports.values()),
+        own=own if place == 0 else ("", ()),
     )  # fmt: skip
     states_text = ", ".join(f"{count} {glossary.EXPERT_LOAD[state]}" for state, count in states.items())
     alt = (
@@ -154,6 +155,7 @@ with page_elements.place_in_row("top"):
 palette, chosen = page_context.theme_palette(), context.expert
 unit = "people" if measure == "people" else "people, by weight"
 reports = usage_by_run()
+own = f"of person {context.user + 1}", tuple(cache.route_everybody(context.open_run, split).experts[context.user].tolist())
 main = next(iter(reports.values()))
 st.markdown(sentences.describe_use(main), help=glossary.EXPERT_LOAD_HELP)
 place_side_by_side(show_loads)

@@ -21,8 +21,8 @@ def describe_use(flow: UsageReport) -> str:
     in_use = f"{traffic.size - dead:,} of {traffic.size:,}" if dead else f"All {traffic.size:,}"
     nobody = f" {dead} {'is' if dead == 1 else 'are'} dead, used by nobody." if dead else ""
     return (
-        f"**{in_use} experts are in use** by {traffic.n_users:,} people.{nobody} {half:.0f} of them carry half of the traffic, "
-        f"which is {evenness}. {hot} are hot and {cold} cold."
+        f"**{in_use} experts are in use** by {traffic.n_users:,} people.{nobody} The busiest {half:.0f} carry half of the "
+        f"traffic, which is {evenness}. {hot} are hot and {cold} cold."
     )
 
 
@@ -44,7 +44,9 @@ def describe_epoch(row: Mapping[Hashable, float], size: int, random_half: float)
     """How the memory stood after an epoch: `row` of over_time.epochs_to_play."""
     parts = [f"{row['used']:.0%} of the {size:,} experts are in use."]
     if not math.isnan(row["half"]):
-        parts.append(f"{row['half']:.0f} of them carry half of the traffic; random experts would need {random_half:.0f}.")
+        parts.append(
+            f"The busiest {row['half']:.0f} carry half of the traffic; of random experts, it would take {random_half:.0f}."
+        )
     if not math.isnan(row["ndcg"]):
         parts.append(f"The NDCG@10 of validation is {row['ndcg']:.3f}.")
     return " ".join(parts)
@@ -94,7 +96,8 @@ def interest_notes(metrics: RoutingMetrics) -> list[str]:
 
 def describe_rows_and_columns(flow: UsageReport) -> str:
     """Do rows and columns explain the dead experts?"""
-    text = f"Knowing an expert’s row and column explains **{flow.health.at['marginals', 'here']:.0%}** of how busy it is."
+    explained = f"**{flow.health.at['marginals', 'here']:.0%}**"
+    text = f"Some experts are used more than others. Their rows and columns explain {explained} of the differences."
     dead, cold = flow.experts[flow.experts["state"] == "dead"], flow.sides[flow.sides["state"].isin(("cold", "dead"))]
     if dead.empty:
         return text

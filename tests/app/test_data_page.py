@@ -119,7 +119,7 @@ def test_many_equal_times_are_told_and_may_be_put_in_a_random_order(opened: Visi
     days = "".join(f"u{u},b{(i + u) % 7},{86_400 * (i // 4)}\n" for u in range(6) for i in range(7))
     upload(app, "user,item,time\n" + days)
     box = next(box for box in app.selectbox if str(box.key).startswith("dat_ties_"))
-    assert box.value == "file" and "Equal times: 83% of events share the time" in said(app)
+    assert box.value == "file" and "Equal times: 83% of events have the same time" in said(app)
     healthy(box.set_value("random").run())
     assert "a hash decides" in said(app)
     press(app, "Keep these data")

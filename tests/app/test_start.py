@@ -95,7 +95,7 @@ def test_what_is_pointed_at_is_what_the_model_computed(opened: Open, app_runs: P
     assert [each["id"] for each in drawn["experts"]] == start.experts and len(drawn["events"]) == 12
     assert len(drawn["grid"]["drawn"]) == 64 and drawn["says"]["rest"].startswith("Point at anything")
     assert "all experts together make every suggestion" in drawn["says"]["rest"], "this model mixes its experts, and says so"
-    assert drawn["says"]["experts"][1] == "height: part of all losses", "so a box is not an expert's part of the list"
+    assert drawn["says"]["experts"][1] == "percentages: part of all losses", "so a box is not an expert's part of the list"
     item = int(drawn["list"][0]["item"])
     for at, expert in enumerate(start.experts):
         times = predicted(Silence(expert)).recommendation.chances[item] / chances[item]
@@ -163,7 +163,11 @@ def test_what_is_pressed_opens_in_place_with_the_numbers_of_the_picture(opened: 
     for address, title, heads in (
         (f"event-{event['place']}", event["name"], ("Which experts keep it?", "What changes without it?")),
         (f"item-{item['item']}", f"1. {item['name']}", ("Which items speak for it?", "Which experts matter for it?")),
-        (f"expert-{expert['id']}", f"Expert {expert['id']}", ("What does it stand for?", "Who uses it?", "Does it matter here?")),
+        (
+            f"expert-{expert['id']}",
+            f"Expert {expert['id']}",
+            ("What does it stand for?", "Who uses it?", "What changes without it?"),
+        ),
     ):
         app = opened(user="5", details=address)
         assert strip(app)["opened"] == address and any(each.value.startswith(title) for each in app.subheader), address

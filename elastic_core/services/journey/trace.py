@@ -116,8 +116,8 @@ def read_items(dataset: Dataset, items: np.ndarray, trace: Trace) -> pd.DataFram
 
 
 def reading_texts(readings: pd.DataFrame) -> dict[int, str]:
-    """For every expert of the first retrieval, the two that it reads most, beside this person's others: `16% Fargo, 5.1% Heat
-    (other experts: 2.0%, 1.3%)`, layer after layer. An item met twice counts together."""
+    """For every expert of the first retrieval, the two that it reads most, beside this person's others: `16% Fargo (other
+    experts: 2.0%), 5.1% Heat (other experts: 1.3%)`, layer after layer. An item met twice counts together."""
     of_items = readings.groupby(["expert", "layer", "item", "title"], sort=False)
     sums = of_items[["weight", "others"]].sum(min_count=1).assign(times=of_items.size()).reset_index()
     sums = sums.sort_values("weight", ascending=False, kind="stable")  # what was met first comes first where weights are equal
@@ -133,12 +133,12 @@ def reading_texts(readings: pd.DataFrame) -> dict[int, str]:
 
 def _two_most(rows: pd.DataFrame) -> str:
     most = rows.head(2)
-    names = [
-        f"{_share_text(row.weight)} {split_year(row.title)[0]}{f' ({row.times} times)' if row.times > 1 else ''}"
-        for row in most.itertuples()
-    ]
-    other_text = "" if most["others"].isna().any() else f" (other experts: {', '.join(map(_share_text, most['others']))})"
-    return ", ".join(names) + other_text
+    names = []
+    for row in most.itertuples():
+        times_text = f", {row.times} times" if row.times > 1 else ""
+        other_text = "" if np.isnan(row.others) else f" (other experts: {_share_text(row.others)})"
+        names.append(f"{_share_text(row.weight)} {split_year(row.title)[0]}{times_text}{other_text}")
+    return ", ".join(names)
 
 
 def _share_text(share: float) -> str:
@@ -204,7 +204,7 @@ class Dispatch(NamedTuple):
         parts = [(share, f"from expert {expert}") for share, expert in zip(shares, self.experts, strict=True)]
         sentence = f"{_bare_title(self.titles[event])} gets back {_list_parts(parts) or 'nothing'}."
         if items := _list_parts([(share, _bare_title(title)) for title, share in self.reached[event]]):
-            sentence += f" Through their slots it reads {items}, although it was compared with experts only."
+            sentence += f" Through their slots it reads {items}. It was never compared with them directly."
         return sentence
 
     def describe_slot(self, place: int) -> str:

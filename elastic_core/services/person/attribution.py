@@ -32,12 +32,14 @@ class Reason(NamedTuple):
     expert: int | None
     share: float  # of the item's probability
     after: int | None
+    best: tuple[int, float] | None = None  # where no expert has the largest share, the expert with the largest of theirs
 
     def sentence(self, catalog: Catalog) -> str:
-        """`expert 147 (62%), after Alien`."""
-        source = "no expert" if self.expert is None else f"expert {self.expert}"
+        """`expert 147 (62%), after Alien`, or `the model without experts (35%), then expert 111 (28%)`."""
+        source = "the model without experts" if self.expert is None else f"expert {self.expert}"
+        best = f", then expert {self.best[0]} ({self.best[1]:.0%})" if self.best is not None else ""
         after = f", after {catalog.title(self.after)}" if self.after is not None else ""
-        return f"{source} ({self.share:.0%}){after}"
+        return f"{source} ({self.share:.0%}){best}{after}"
 
 
 def can_attribute(model: RetrievingModel) -> bool:
@@ -90,10 +92,12 @@ def find_reasons(model: Recommender, history: History, items: Sequence[int], edi
         return None
     recent, best, rows = history.items[-model.length :], attribution.parts[0].max(-1), []
     experts, event_share = attribution.experts[0].tolist(), attribution.held[0].numpy()[:, -len(recent) :]
-    for part, share in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+    for row, (part, share) in enumerate(zip(best.indices.tolist(), best.values.tolist(), strict=True)):
         reads = part < len(experts)  # or it reads no slot
         after = int(recent[event_share[part].argmax()]) if reads and event_share[part].max() >= CLEAR else None
-        rows.append(Reason(experts[part] if reads else None, share, after))
+        own_parts = attribution.parts[0, row, : len(experts)]
+        own = None if reads or not experts else (experts[int(own_parts.argmax())], float(own_parts.max()))
+        rows.append(Reason(experts[part] if reads else None, share, after, own))
     return rows
 
 

@@ -27,7 +27,7 @@ TIMES = {"ms": "by the clock", "processor": "of the processor"}
 # What somebody else published, and what it was measured on.
 PAPER = (
     ("Inference", "2.68 times as fast as SASRec", "N = 1,024, XLong; the GPU is not named"),
-    ("GPU memory", "about 90% less", "likewise"),
+    ("GPU memory", "about 90% less than a SASRec that stores all N × N scores", "likewise"),
 )
 
 # --- the rows of one source --------------------------------------------------------------------------------------------
@@ -134,7 +134,8 @@ def machine_text(table: pd.DataFrame) -> str:
         return "Nothing measured yet."
     first, load = table.iloc[0], table["load"].max()
     days = sorted({str(date)[:10] for date in table["date"]})
-    busy_text = f" The machine was busy (load up to {load:.1f}), so trust the processor’s time." if busy_machine(table) else ""
+    note = f" Other programs ran beside it (load up to {load:.1f}), so the processor’s time says more than the clock."
+    busy_text = note if busy_machine(table) else ""
     commits = " and ".join(sorted(set(table["commit"].astype(str))))
     return f"{shape_text(table)}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy_text}"
 
@@ -264,13 +265,20 @@ def _short_number(value: float) -> str:
 
 def memory_words(table: pd.DataFrame) -> str:
     """How the peaks compare at the longest length that ELASTIC and each SASRec share."""
-    parts = []
+    parts: list[str] = []
+    lengths: list[str] = []
     for peer in ("sasrec-eager", "sasrec-fused"):
         ratio = speed_ratio(table, "elastic", peer, "memory")
         if len(ratio):
             length, times = int(ratio.index[-1]), float(ratio.iloc[-1])
-            parts.append(f"{LABELS[peer]} needs {times:.{1 if times >= 2 else 2}f} times as much at N = {length:,}")
-    return f"Memory, compared with ELASTIC: {'; '.join(parts)}." if parts else ""
+            if times >= 2:
+                compared_text = f"{times:.1f} times as much memory as ELASTIC"
+            else:
+                compared_text = f"{abs(times - 1):.0%} {'more' if times > 1 else 'less'} memory than ELASTIC"
+            parts.append(f"{LABELS[peer]} needs {compared_text}")
+            lengths.append(f"{length:,}")
+    at = f"At N = {' and '.join(dict.fromkeys(lengths))}"
+    return f"{at}, {'; '.join(parts)}." if parts else ""
 
 
 # --- one new event -------------------------------------------------------------------------------------------------------

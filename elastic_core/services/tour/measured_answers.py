@@ -115,7 +115,7 @@ def answer_holders(context: TourContext) -> Answer:
     by_chance = context.traffic.load.mean()
     text = (
         f"{first['load']:.0f} of {len(context.traffic.experts):,} people use expert {first['expert']:.0f}. If experts were "
-        f"chosen at random, it would be {by_chance:.0f} ({low} to {high} by chance)."
+        f"chosen at random, it would be about {by_chance:.0f} (usually {low} to {high})."
     )
     return Answer((HOT, USUAL, COLD).index(first["kind"]), text)
 
