@@ -25,13 +25,15 @@ Tiny = tuple[Recommender, Dataset, Run]
 def test_users_before_their_test_get_what_the_evaluation_ranks(tiny: Tiny) -> None:
     """The rank of the held-out item in the list is the one that its score says, among all items that were not seen."""
     model, data, run = tiny
-    found = run.ranker.recommend(before_test=True, k=data.catalog.n_items)
+    found = run.ranker.recommend(before_test=True, k=data.catalog.n_items, seen=False)
     assert found.users == [str(raw) for raw in data.histories.user_ids] and set(found.bases) == {HISTORY}
     ranks = rank_users(model, data, "test", ("full",))["full"]
     targets = data.target_items("test")
     for user, items in enumerate(found.items):
         if targets[user] in data.histories.user_items(user)[: data.split_ends("test")[user] - data.histories.offsets[user]]:
-            continue  # the evaluation ranks it although it was seen
+            assert targets[user] not in items, "a list without seen items cannot hold it, and the evaluation counts it as missed"
+            assert ranks.above[user] == data.catalog.n_items
+            continue
         place = items.tolist().index(targets[user])
         assert ranks.above[user] <= place <= ranks.above[user] + ranks.tied[user]
 
@@ -69,7 +71,7 @@ def test_filters_keep_the_order_of_what_is_left(tiny: Tiny) -> None:
     whole, ids = run.ranker.recommend(users, k=n_items, seen=True), data.catalog.ids
     assert all(sorted(row) == list(range(1, n_items + 1)) for row in whole.items)
     allowed, denied = {str(i) for i in ids[5:40]}, {str(i) for i in ids[10:20]}
-    found = run.ranker.recommend(users, k=n_items, only=[*allowed, "unheard"], exclude=[*denied, "unheard of"])
+    found = run.ranker.recommend(users, k=n_items, only=[*allowed, "unheard"], exclude=[*denied, "unheard of"], seen=False)
     for row, history, full in zip(found.items, (data.histories.user_items(u) for u in range(12)), whole.items, strict=True):
         left = [i for i in full if str(ids[i]) in allowed - denied and i not in set(history)]
         assert row[row > 0].tolist() == left and not row[len(left) :].any()
