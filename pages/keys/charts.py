@@ -46,7 +46,7 @@ def draw_votes(marks: pd.DataFrame, sums: pd.DataFrame, event: int, item_words: 
         "cliponaxis": False,
         "hovertemplate": "%{customdata[0]:.1%} of all votes, from %{customdata[1]} " + item_words.plural + "<extra></extra>",
     })  # fmt: skip
-    layout = panel_layout([0.78, 0.22], (drawn_text, "votes (average)"), p, gap=0.02) | {
+    layout = panel_layout([0.78, 0.22], (drawn_text, "share of votes (average)"), p, gap=0.02) | {
         "height": 90 + 30 * (k + 1), "margin": {"l": 8, "r": 8, "t": 30, "b": 8}, "showlegend": False, "dragmode": False,
         "font": {"color": p.text}, "uirevision": "keep",
     }  # fmt: skip

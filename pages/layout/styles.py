@@ -5,9 +5,11 @@ import streamlit as st
 from pages.components import page_context
 
 # On a low window the names of the pages move together, so that the tour and the person are seen without scrolling; and what is
-# above a page's title moves up, so that an act and its answer are seen together. A run's name that is cut says so.
+# above a page's title moves up, so that an act and its answer are seen together. A run's name that is cut says so,
+# and the kinds of file that may be brought are all named.
 LOW = """<style>[data-testid="stSidebar"] :is(.st-key-run, .st-key-vs) input { font-size: 0.875rem; text-overflow: ellipsis }
 .st-key-world_sentence p { line-height: 1.2 }
+[data-testid="stFileUploaderDropzoneInstructions"] span { white-space: normal }
 @media (min-width: 768px) { .st-key-world_switch { min-height: 2.5rem; max-height: 2.5rem; justify-content: center } }
 @media (min-width: 768px) and (max-height: 950px) {
   [data-testid="stSidebarHeader"] { margin-bottom: 0 }

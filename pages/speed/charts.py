@@ -58,10 +58,11 @@ def draw_curves(
         figure.add_vline(x=at, line_color=colours.picked, line_width=3, opacity=0.35)
     for length in crossings:
         figure.add_vline(x=length, line_color=colours.text, line_width=1, line_dash="dash")
+        side, shift = ("right", -4) if at is not None and at >= length else ("left", 4)  # away from the line at N
         figure.add_annotation(
-            x=np.log10(length), y=1, yref="paper", yanchor="top", xanchor="left", showarrow=False,
+            x=np.log10(length), y=1, yref="paper", yanchor="top", xanchor=side, showarrow=False,
             text=f"ELASTIC = SASRec<br>N ≈ {round_length(length):,.0f}",
-            font_size=11, font_color=colours.muted, align="left", xshift=4,
+            font_size=11, font_color=colours.muted, align=side, xshift=shift,
         )  # fmt: skip
     return _with_logarithmic_axes(figure, sorted(set(table["length"])), title)
 

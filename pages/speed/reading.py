@@ -51,7 +51,7 @@ def curves_of(table: pd.DataFrame, column: str, doubt: DeltaGenerator) -> None:
     figures, length = st.container(), lengths[-1]
     if len(lengths) > 1:
         length = _choose_length(lengths)
-        start, below = _first_length(lengths, doubt), doubt.columns(2, gap="medium")
+        start, below = _first_length(lengths, doubt), (doubt.container(), doubt.container())
         with figures:
             left_column, right_column = st.columns(2, gap="medium")
         with left_column:

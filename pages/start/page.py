@@ -30,7 +30,8 @@ OWN_ITEMS = "start_yours_items"  # the box for a visitor's own history
 MOST_CHOSEN, MOST_OFFERED = 5, 5_000  # items of it, and items that it offers, those that most people chose first
 N_USERS = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
 # On a low window the answer stands where the introduction stood, so that the picture stays in view.
-LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
+LOW = """<style>@media (min-height: 821px), (max-height: 700px), (max-width: 767px) { .st-key-start_lead_short { display: none } }
+@media (min-width: 768px) and (max-height: 820px) {
   .st-key-start_lead_read { display: none }
   .st-key-start_said [data-testid="stAlertContainer"] { padding: .3rem .7rem }
 }</style>"""
@@ -134,6 +135,10 @@ def edit_buttons() -> None:
                 icon="volume_off", disabled=True, help=TEXT("stays" if is_last else "no effect"),
             )  # fmt: skip
         edits.undo_buttons(edit_list, "start")
+        if is_changed and trace.event_share is not None:
+            words = {"one": item_words.singular, "many": item_words.plural}
+            with st.container(key="start_lead_short", width="content"):
+                st.caption(TEXT("short"), help=f"{TEXT('slot', **words)} {TEXT('expert', **words)}")
 
 
 def show_verdict() -> None:

@@ -524,7 +524,10 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
 
   // --- the lines at rest, and how the list answers ---
   function settle() {
-    for (const made of flow.querySelectorAll('.experts .node')) made.classList.toggle('low', made.clientHeight < 46)
+    for (const made of flow.querySelectorAll('.experts .node:not(.fold)')) {
+      made.classList.toggle('low', made.clientHeight < 46)
+      made.classList.toggle('tall', made.clientHeight >= 64)
+    }
     if (!root.lit) heads([])
     cut.clear()
     for (const made of flow.querySelectorAll('.node:not(.fold)')) {

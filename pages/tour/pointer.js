@@ -1,5 +1,5 @@
 // Scrolls to the control that a stop of the tour names, where the tour's own bar does not cover it, and rings it. `data`: our own keys alone.
-const SETTLING = 6000, LOOK = 300, AIR = 12
+const SETTLING = 6000, LOOK = 300, AIR = 12, SEEN = 240  // SEEN: pixels of a tall target that are enough
 
 export default function({ data, parentElement }) {
   const { keys, turn, colour } = data, quiet = matchMedia('(prefers-reduced-motion: reduce)').matches
@@ -31,6 +31,7 @@ export default function({ data, parentElement }) {
           { duration: 1100, iterations: 4, id: 'tour' })
       }
     }
+    document.body.style.setProperty('--tour-height', `${bar?.offsetHeight ?? 0}px`)  // the menu begins below the card
     if (!one || free || !main) return
     began ||= performance.now()
     if (performance.now() - began > SETTLING) free = true
@@ -38,14 +39,19 @@ export default function({ data, parentElement }) {
     const top = Math.max(main.getBoundingClientRect().top, getComputedStyle(main).position === 'static' ? 0 : head) + AIR
     const box = one.getBoundingClientRect(), low = bar?.getBoundingClientRect()
     const bottom = (low && low.right > main.getBoundingClientRect().left ? low.top : innerHeight) - AIR  // else it stands at the left
+    if (box.top + main.scrollTop + Math.min(box.height, SEEN) <= bottom) {  // seen together with the title of its page
+      if (main.scrollTop) main.scrollTo({ top: 0, behavior: 'instant' })
+      return
+    }
     if (box.top >= top && box.bottom <= bottom) return
-    const wanted = top + Math.min(Math.max(bottom - top - box.height, 0) / 2, 90)  // what it acts on lies below it
+    const wanted = top + Math.min(Math.max(bottom - top - box.height, 0), 110)  // its heading above it, what it acts on below
     main.scrollBy({ top: box.top - wanted, behavior: quiet || performance.now() - began > 1500 ? 'instant' : 'smooth' })
   }
   const timer = setInterval(() => parentElement.isConnected ? look() : parentElement.leave(), LOOK)
   parentElement.leave = () => {
     clearInterval(timer)
     clear()
+    document.body.style.removeProperty('--tour-height')
     for (const act of acts) removeEventListener(act, stop, { capture: true })
   }
   look()

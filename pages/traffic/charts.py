@@ -50,8 +50,8 @@ def draw_load_bars(
     if len(marked):
         figure.add_scatter(
             x=marked["x"], y=marked["load"], mode="markers", name=owner, customdata=_hover_data(marked), cliponaxis=False,
-            marker_symbol="diamond", marker_size=9, marker_color=colours.picked, marker_line_color=colours.text,
-            marker_line_width=1, **marks,
+            marker_symbol="diamond", marker_size=9, marker_color=colours.ground, marker_line_color=colours.text,
+            marker_line_width=1.5, **marks,
         )  # fmt: skip
     figure.add_hline(y=equal_load, line_color=colours.text, line_width=1, line_dash="dot")
     for at in bars[bars["expert"] == selected].itertuples():

@@ -155,7 +155,8 @@ with page_elements.place_in_row("top"):
 palette, chosen = page_context.theme_palette(), context.expert
 unit = "people" if measure == "people" else "people, by weight"
 reports = usage_by_run()
-own = f"of person {context.user + 1}", tuple(cache.route_everybody(context.open_run, split).experts[context.user].tolist())
+own_experts = cache.route_everybody(context.open_run, split).experts[context.user]
+own = f"experts of person {context.user + 1}", tuple(own_experts.tolist())
 main = next(iter(reports.values()))
 st.markdown(sentences.describe_use(main), help=glossary.EXPERT_LOAD_HELP)
 place_side_by_side(show_loads)
