@@ -221,10 +221,10 @@ def test_bench_measures_once_and_goes_on(here: Path, capsys: pytest.CaptureFixtu
     small = ["bench", "--width=8", "--k=2", "--n-subkeys=4", "--batch=2", "--rounds=3", "--directions=forward"]
     assert main([*small, "--lengths=8"]) == 0
     rows = read_rows(Path("checkpoints/local-benchmarks.csv"))
-    assert len(rows) == 8
+    assert len(rows) == 10
     assert main([*small, "--lengths=8,16"]) == 0
     again = read_rows(Path("checkpoints/local-benchmarks.csv"))
-    assert again[:8].equals(rows) and len(again) == 16
+    assert again[:10].equals(rows) and len(again) == 20
     assert "sasrec-fused" in capsys.readouterr().out
     assert main(["bench", "events", *small[1:], "--lengths=8,60", "--systems=elastic"]) == 0
     rows = read_rows(Path("checkpoints/local-benchmarks.csv"), "events")

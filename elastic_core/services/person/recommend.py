@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.core.batches import Batch, histories_batch, history_batch, reading_batch
+from elastic_core.core.batches import Batch, histories_batch, reading_batch
 from elastic_core.core.contract import Edit, Retrieved
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
@@ -37,16 +37,17 @@ UNSCALED: Scales = MappingProxyType({})
 class History:
     """What a model may read of a person, oldest first, the item that really came next (None if unknown), and when the events
     happened (seconds; None where nobody knows: in data without times, and where items were added). `basket`: all that came
-    next, that item among it, where a whole basket did."""
+    next, that item among it, where a whole basket did. `prediction_time`: when it came (seconds)."""
 
     items: np.ndarray
     truth: int | None = None
     times: np.ndarray | None = None
     basket: tuple[int, ...] = ()
+    prediction_time: int | None = None
 
     def batch(self, length: int) -> Batch:
         """What a model of this length reads of it."""
-        return history_batch(self.items, length, self.times)
+        return stack_histories([self], length)
 
     def select_events(self, indices: Sequence[int] | np.ndarray) -> "History":
         """The same person as if only these events, counted from 0, had happened."""
@@ -75,8 +76,9 @@ def user_history(dataset: Dataset, user: int, n_events: int | None = None) -> Hi
         if not 1 <= n_events < len(items):
             raise InputError(f"this history can be read up to event 1 … {len(items) - 1}, not {n_events}")
         end, truth, basket = start + n_events, items[n_events], items[n_events : n_events + 1]
-    times = dataset.histories.times[start:end] if dataset.has_times else None
-    return History(dataset.histories.items[start:end], int(truth), times, tuple(basket.tolist()))
+    times = dataset.histories.times[start : end + 1] if dataset.has_times else None
+    past, now = (None, None) if times is None else (times[:-1], int(times[-1]))
+    return History(dataset.histories.items[start:end], int(truth), past, tuple(basket.tolist()), now)
 
 
 def batch_of(model: Recommender, dataset: Dataset, users: np.ndarray) -> Batch:
@@ -94,7 +96,10 @@ def read_batches(model: Recommender, dataset: Dataset, users: np.ndarray) -> Ite
 def stack_histories(histories: Sequence[History], length: int) -> Batch:
     """Several histories as one batch, the last `length` events of each, and their times, where all are known."""
     times = [history.times for history in histories if history.times is not None]
-    return histories_batch([history.items for history in histories], length, times if len(times) == len(histories) else None)
+    batch = histories_batch([history.items for history in histories], length, times if len(times) == len(histories) else None)
+    moments = [history.prediction_time for history in histories if history.prediction_time is not None]
+    known = batch.times is not None and len(moments) == len(histories)
+    return replace(batch, prediction_times=torch.tensor(moments)) if known else batch
 
 
 # --- experts that count more or less --------------------------------------------------------------------------------------
