@@ -12,7 +12,7 @@ from elastic_core import files
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
-from elastic_core.results import baselines, claims, table
+from elastic_core.results import baselines, claims, personal_gain, table
 from elastic_core.results.claims import Question, Verdict
 from elastic_core.results.compare import Comparison, compare_runs
 from elastic_core.results.reproduce import System
@@ -81,6 +81,17 @@ def _compare_run_lists(a: list[Run], b: list[Run], protocol: str) -> Comparison 
     with suppress(InputError):
         return compare_runs(a, b, protocol)
     return None
+
+
+def measure_personal_gains(measured: Sequence[DataSet], root: Path) -> pd.DataFrame:
+    """Personal minus shared experts, a row a pair of systems (results/personal_gain.py)."""
+    runs = [run for data_set in measured for runs in data_set.systems.values() for run in runs]
+    return _compute_gains(runs, root / personal_gain.FILE, measured)
+
+
+@cached_data(4, "Comparing personal with shared experts …")
+def _compute_gains(runs: list[Run], file: Path, _measured: Sequence[DataSet]) -> pd.DataFrame:
+    return personal_gain.personal_gains(_measured, personal_gain.read_interest_counts(file.parent), compare_systems)
 
 
 def compare_by_protocol(a: Sequence[Run], b: Sequence[Run]) -> list[Comparison]:

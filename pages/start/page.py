@@ -3,6 +3,7 @@
 import streamlit as st
 
 from elastic_core.data import Dataset
+from elastic_core.results.personal_gain import gain_sentence
 from elastic_core.services.edits import (
     Add,
     Remove,
@@ -20,7 +21,7 @@ from elastic_core.services.person.edited_history import event_rows
 from elastic_core.services.person.model_trace import MOST_SHOWN, largest_effect
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.train import run_table
-from pages.components import cache, edits, page_context, page_elements, page_text, user_cards
+from pages.components import cache, edits, page_context, page_elements, page_text, results, user_cards
 from pages.components.cache import OpenRun, cached_data, cached_resource
 from pages.components.controls import place_button
 from pages.start import details, strip
@@ -211,6 +212,8 @@ def show_notes() -> None:
         if context.user == cache.example_user(context.open_run):
             st.markdown(TEXT("example"))
         st.markdown(TEXT("careful"))
+        gains = results.measure_personal_gains(results.measured_data(page_context.RUNS)[0], page_context.RUNS)
+        st.markdown(page_context.escape_markdown(gain_sentence(gains)))
         null_comparison = cache.null_edits(context.open_run, context.user, edit_list, keep_seen) if is_changed else None
         if null_comparison is None:
             st.markdown(TEXT("nothing yet"))

@@ -134,6 +134,7 @@ def test_doubt_waits_until_it_is_asked_for(opened: Open) -> None:
     app.session_state["start_sure"] = True
     app = healthy(app.run())
     assert re.search(r"Without .*each of \d+ other items", html(app)) and "is among the ten" in said(app)
+    assert "No model was trained with personal and with shared experts on the same data." in said(app)
     app = silence(app)
     assert re.search(r"Without expert \d+.*each of 3 other experts", html(app))
 
