@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -11,9 +12,12 @@ from elastic_core.core.batches import history_batch
 from elastic_core.core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
+from elastic_core.services.experts import expert_users
+from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.person.attribution import CLEAR, find_reasons, share_agreement
 from elastic_core.services.person.prediction import predict_user
 from elastic_core.services.person.recommend import rank_items, scale_experts, user_history
+from elastic_core.services.person.slot_contents import summarize_slot
 
 ITEMS = [3, 1, 7, 20]
 
@@ -71,6 +75,21 @@ def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(
     silenced = experts[0]
     after = find_reasons(model, read, table["item"].tolist(), scale_experts({silenced: 0}))
     assert after is not None and all(one.expert != silenced for one in after)
+
+
+@torch.no_grad()
+def test_experts_say_of_a_slot_what_the_first_screen_says(small_world: Dataset) -> None:
+    """The examples of an expert's people, and the strip: what the slot still holds, not what was ever written into it."""
+    model, user = built(small_world), 5
+    history = user_history(small_world, user)
+    held = model.attribute_items(history.batch(model.length), torch.ones(1, 1, dtype=torch.int64)).held[0].numpy()  # type: ignore[operator]
+    for rank, event_share in enumerate(held, 1):
+        contents = summarize_slot(small_world, history.items, event_share[-len(history.items) :], "")
+        ranked = pd.DataFrame({"user": [user], "rank": [rank]})
+        (items,) = expert_users._most_read_items(EvaluationContext(model, small_world, None), ranked)  # type: ignore[arg-type]
+        assert (
+            contents is not None and items.index[0] == contents.item and items.iloc[0] == pytest.approx(contents.share, rel=1e-4)
+        )
 
 
 @torch.no_grad()

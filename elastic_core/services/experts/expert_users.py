@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from elastic_core.models import as_tracing_model
+from elastic_core.models import Batch, Recommender, as_retrieving_model, as_tracing_model
 from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.overview import Survey
+from elastic_core.services.person.attribution import can_attribute
 from elastic_core.services.person.recommend import batch_of
 from elastic_core.services.person.user_lookup import sample_indices
 
@@ -41,8 +42,8 @@ def example_users(context: EvaluationContext, survey: Survey, expert: int) -> pd
     margin, rank (0 = not retrieved), events, even (1 / events that the model reads), items, shares, times (the shares over
     `even`).
 
-    `items` are up to four of the person's history with the largest aggregation weights in `shares`; without weights the most
-    recent, shares empty."""
+    `items` are up to four of the person's history of which the expert holds, or reads, most, `shares` of it; where the model does
+    not say so, the most recent, shares empty."""
     ranked = rank_users(survey, expert).sort_values("margin", ascending=False, kind="stable")
     groups = {band: ranked[ranked["band"] == band] for band in (TOP, MIDDLE, IN, OUT)}
     groups[IN] = groups[IN].iloc[::-1]  # closest to the cut-off first
@@ -63,18 +64,27 @@ def example_users(context: EvaluationContext, survey: Survey, expert: int) -> pd
 
 @torch.inference_mode()
 def _most_read_items(context: EvaluationContext, ranked: pd.DataFrame) -> list[pd.Series]:
-    """Return, of each history, the items (index) that the expert gives most weight (first layer, mean over heads), and how much;
-    one met twice counts together. Where it gives none, the most recent."""
+    """Return, of each history, the items (index) of which the expert holds, or reads, most, and their parts; one met twice counts
+    together. Where the model does not say so, the most recent."""
     batch = batch_of(context.model, context.dataset, ranked["user"].to_numpy())
-    slot_weights, read = (
-        as_tracing_model(context.model).trace_reading(batch).slot_weights.numpy() if context.model.traces else None,
-        [],
-    )
+    event_shares, read = _event_shares(context.model, batch), []
     for row, (items, rank) in enumerate(zip(batch.items.numpy(), ranked["rank"], strict=True)):
         real = items > 0
-        if slot_weights is None or not rank:
+        if event_shares is None or not rank:
             read.append(pd.Series(np.nan, items[real][::-1][:ITEMS]))
         else:
-            weights = slot_weights[row, rank - 1] / max(float(slot_weights[row, rank - 1].sum()), 1e-9)
-            read.append(pd.Series(weights[real]).groupby(items[real]).sum().nlargest(ITEMS))
+            read.append(pd.Series(event_shares[row, rank - 1][real]).groupby(items[real]).sum().nlargest(ITEMS))
     return read
+
+
+def _event_shares(model: Recommender, batch: Batch) -> np.ndarray | None:
+    """float32 [B, k, N]: the part of what an expert holds, or reads, that each event is; None where the model does not say."""
+    retrieving = as_retrieving_model(model)
+    if can_attribute(retrieving):
+        attribution = retrieving.attribute_items(batch, torch.ones(len(batch.items), 1, dtype=torch.int64))
+        if attribution is not None:
+            return np.asarray(attribution.held.numpy())
+    if not model.traces:
+        return None
+    weights = as_tracing_model(model).trace_reading(batch).slot_weights
+    return np.asarray((weights / weights.sum(2, keepdim=True).clamp(min=1e-9)).numpy())
