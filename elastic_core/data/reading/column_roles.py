@@ -278,7 +278,7 @@ def _choose_time(profiles: Profiles, roles: dict[str, str], why: dict[str, str])
         ranked = [one for one in named if one.kind == YEAR or (one.kind == NOTHING and one.key in COUNTERS and one.filled > 0)]
     if ranked:
         roles["time"] = ranked[0].name
-        why["time"] = f"its values tell a {KINDS[ranked[0].kind]}"
+        why["time"] = "by its name" if ranked[0].kind == NOTHING else f"its values tell a {KINDS[ranked[0].kind]}"
         if len(ranked) > 1:
             why["time"] += f", more than {ranked[1].name!r}"
     return [f"{name!r} {reason}" for name, reason in reasons.items() if reason]
