@@ -15,7 +15,7 @@ import numpy as np
 
 from elastic_core import files, models
 from elastic_core.core.config import ModelConfig
-from elastic_core.core.evaluate import Ranks, expected_metrics
+from elastic_core.core.evaluate import Ranks, expected_metrics, missed_rank
 from elastic_core.data import Dataset
 from elastic_core.data.repeats import ONLY_UNSEEN, WITH_SEEN
 from elastic_core.errors import InputError
@@ -119,5 +119,5 @@ def random_ndcg(dataset: Dataset, protocol: str = ONLY_UNSEEN) -> float:
     if protocol != WITH_SEEN:
         target_seen = np.isin(np.arange(histories.n_users) * columns + dataset.target_items("test"), seen)
         n_others -= np.bincount(seen // columns, minlength=histories.n_users)
-    values = expected_metrics(Ranks(np.zeros_like(n_others), np.where(target_seen, 0, n_others)))[METRIC]
-    return float(np.where(target_seen, 0.0, values).mean())
+    above = np.where(target_seen, missed_rank(dataset.catalog.n_items), 0)
+    return float(expected_metrics(Ranks(above, np.where(target_seen, 0, n_others)))[METRIC].mean())
