@@ -25,12 +25,13 @@ from elastic_core.runs.training import OnEvent, train
 Status = Literal["finished", "interrupted", "missing", "other settings"]
 
 REPEATS, OWN_OUTPUT, OWN_REPEATS = "repeats", "own-output", "own-output-repeats"  # end a run's name: any model can be
-REPEAT_COUNTS = "repeat-counts"
-MARKS: dict[str, tuple[str, ...]] = {  # with a repeat bias; one that counts; scoring by another table; both
+REPEAT_COUNTS, LONG_HISTORY = "repeat-counts", "length-1000"
+MARKS: dict[str, tuple[str, ...]] = {  # with a repeat bias; one that counts; scoring by another table; both; longer
     REPEATS: ("model.repeat_bias=true",),
     REPEAT_COUNTS: ("model.repeat_bias=true", "model.repeat_counts=true"),
     OWN_OUTPUT: ("model.output=own",),
     OWN_REPEATS: ("model.output=own", "model.repeat_bias=true"),
+    LONG_HISTORY: ("model.length=1000", "train.minutes=40"),
 }
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
@@ -189,6 +190,7 @@ def _grocery_runs() -> Iterator[PlannedRun]:
     yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none elastic elastic/memory-none")
     yield from _plan_each("groceries", "sasrec/local sasrec elastic/two-way")
     yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none sasrec/local", mark=REPEAT_COUNTS)
+    yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none sasrec/local elastic", SEEDS[:1], LONG_HISTORY)
 
 
 def _movielens_1m_runs() -> Iterator[PlannedRun]:
@@ -237,13 +239,14 @@ def _plan_each(data: str, systems: str, seeds: Sequence[int] = SEEDS, mark: str 
             settings += (f"model.conv_width={recipe(data).to_dict()['model']['conv_width']}",)
         if mark:
             settings += MARKS[mark]
+        if model in OPENED and not (variant or mark or seed):  # the app shows how its memory grew
+            settings += ("train.snapshots=true",)
+        config = config.override(*settings)
         clock = " of processor" if config.train.clock == "processor" else ""
         learns = bool(models.model_class(model).objective)  # counting takes no time
         budget = f"{config.train.minutes:g} minutes{clock}" if config.train.minutes and learns else ""
-        if model in OPENED and not (variant or mark or seed):  # the app shows how its memory grew
-            settings += ("train.snapshots=true",)
         world = data if config.data.source == "planted" else config.data.source
-        yield PlannedRun("-".join(parts), world, System(model, variant, mark, budget), config.override(*settings))
+        yield PlannedRun("-".join(parts), world, System(model, variant, mark, budget), config)
 
 
 # --- running ---------------------------------------------------------------------------------------------------------

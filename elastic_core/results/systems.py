@@ -17,6 +17,7 @@ from elastic_core.results.baselines import ONLY_UNSEEN, WITH_SEEN
 from elastic_core.results.compare import evaluation_key, needs_training, setup_key
 from elastic_core.results.reproduce import (
     EXPERTS,
+    LONG_HISTORY,
     OWN_OUTPUT,
     OWN_REPEATS,
     REPEAT_COUNTS,
@@ -82,6 +83,7 @@ MARK_LABELS = {
     REPEAT_COUNTS: "with a repeat bias that counts",
     OWN_OUTPUT: "scored by a table of its own",
     OWN_REPEATS: "with a table of its own and a repeat bias",
+    LONG_HISTORY: "reads the last 1,000 events",
 }
 # A variant in a run's name, where what stands before the first comma or bracket of `VARIANTS` does not tell it from others.
 SHORT_VARIANTS = {
