@@ -327,7 +327,7 @@ def memory_size_table(systems: Systems, ours: System, protocol: str) -> pd.DataF
 def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) -> str:
     """What may be said of one system, in two sentences."""
     rivals = differences[differences["family"] == RIVALS]
-    compared, what = (rivals, "systems of other authors") if len(rivals) else (differences, "others")
+    compared, what = (rivals, "other systems") if len(rivals) else (differences, "others")
     if compared.empty:
         lead_text = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
         return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {lead_text}."

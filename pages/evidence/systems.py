@@ -51,7 +51,7 @@ FIRST_COLUMNS = 5  # that are shown at first
 
 
 def show_systems() -> None:
-    page_context.register_controls({SYSTEM: "One system"})
+    page_context.register_controls({SYSTEM: "Compared with"})
     measured, faults = results.measured_data(page_context.RUNS)
     faults = [*faults, *unreadable_runs(page_context.RUNS)]
     if not measured:
@@ -135,7 +135,7 @@ def choose_other(
         partner = usual_partner(ours, {by_label[label]: data_set.systems[by_label[label]] for label in measured["label"]})
         first = measured.loc[measured["label"] == str(partner), "system"].iloc[0] if partner else ours_name
         st.session_state[FIRST_OTHER] = first  # the tour asks whether another one was chosen
-        label = "One system (or click the left edge of its row)"
+        label = "Compared with (or click the left edge of its row)"
         name = choose_from_list(label, measured["system"].tolist(), key=SYSTEM, first=first, width=470)
         other = system_called(data_set, table, name)
         run = data_set.systems[other][0]

@@ -44,7 +44,7 @@ def show_knobs(subject: Subject, expert: int, user: int) -> list[str]:
 
 
 def _place_sliders(subject: Subject, prediction: Prediction, edit_list: Edits) -> None:
-    st.markdown("**How strong is each expert?** :small[1 is as it is, 0 is silenced]")
+    st.markdown("**How strong is each expert?** :small[1 is as it is, 0 removes it]")
     columns, edits_locked = st.columns(2, gap="small"), page_context.is_locked(edits.PARAMETER)
     for rank, expert in enumerate(prediction.experts):
         key = f"{SLIDER}{expert}"

@@ -121,7 +121,7 @@ def show_experts(context: Context, prediction: Prediction, before: Prediction | 
         old_rank = experts_before.index(expert) + 1 if expert in experts_before else None
         change = "new here" if old_rank is None else f"was {old_rank}." if old_rank != place else ""
         if (factor := prediction.scales.get(expert)) is not None:
-            change = f"counts × {factor:g}" if factor else "silenced"
+            change = f"counts × {factor:g}" if factor else "removed"
         rows.append(
             f'<li style="display:flex;gap:.5rem;align-items:center;padding:.22rem .3rem;border-bottom:1px solid {colours.line}">'
             f'<span style="width:1.2rem;text-align:right;flex:none">{place}</span>'

@@ -110,7 +110,7 @@ def _show_head(title: str, page: str, edit: Remove | Silence | None, can_edit: b
         st.subheader(title, anchor=False, width="stretch")
         if edit is not None:
             place_button(
-                "Take it away", "start_details_away", edits.append_edits, edit, icon="block",
+                "Remove it", "start_details_away", edits.append_edits, edit, icon="block",
                 disabled=not can_edit or page_context.is_locked(edits.PARAMETER),
             )  # fmt: skip
         is_pressed = place_button("Open in full", "start_details_full", _prepare_page, page, icon="open_in_full")

@@ -126,7 +126,7 @@ def edit_buttons() -> None:
         if effect is not None:
             moved_text = TEXT("effect", lost=effect.n_lost, moved=effect.n_moved, count=len(prediction.active_experts))
             place_button(
-                f"Silence expert {effect.expert}", "start_silence", edits.append_edits, Silence(effect.expert),
+                f"Remove expert {effect.expert}", "start_silence", edits.append_edits, Silence(effect.expert),
                 icon="volume_off", disabled=edits_locked, help=moved_text,
             )  # fmt: skip
         elif prediction.experts:

@@ -216,6 +216,7 @@ def _show_summary() -> None:
                 help_text = f"your bet: {bet.option}; measured: {bet.right}"
             label = f"{stop_number(stop)} {step.title}"
             place_button(label, f"tour_to_{stop}", _go_to_stop, stop, icon=mark, type="tertiary", help=help_text)
+    _point(data={"keys": [], "turn": "end", "colour": ""}, key="tour_pointer")  # the list of pages begins below the card
 
 
 def _measure_once(step: Step) -> Answer | None:

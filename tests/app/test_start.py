@@ -30,7 +30,7 @@ def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     app = opened()
     assert app.title[0].value.startswith("What does ELASTIC do")
     text = said(app)
-    assert "through a few experts. Watch which experts it picks for one person" in text
+    assert "through a few **experts**, learned vectors that everybody shares" in text
     assert "one query, which finds **4 of 64 experts**" in text and "the **dispatcher** gives every item a mix" in text
     drawn = strip(app)
     assert len(drawn["events"]) == 12 and len(drawn["list"]) >= 10 and sum(row["gold"] for row in drawn["list"]) == 1
@@ -60,7 +60,7 @@ def test_silencing_until_one_expert_is_left(opened: Open) -> None:
 def silence(app: AppTest) -> AppTest:
     """The button names the expert that it takes away: one that is drawn, and whose removal moves the list."""
     button = app.button(key="start_silence")
-    number = button.label.removeprefix("Silence expert ")
+    number = button.label.removeprefix("Remove expert ")
     assert strip(app)["offered"] == int(number) and number in {str(expert["id"]) for expert in strip(app)["experts"]}
     app = healthy(button.click().run())
     assert re.search(rf"expert .*\b{number}\b", app.info[0].value)
@@ -95,7 +95,7 @@ def test_what_is_pointed_at_is_what_the_model_computed(opened: Open, app_runs: P
     assert [each["id"] for each in drawn["experts"]] == start.experts and len(drawn["events"]) == 12
     assert len(drawn["grid"]["drawn"]) == 64 and drawn["says"]["rest"].startswith("Point at anything")
     assert "all experts together make every suggestion" in drawn["says"]["rest"], "this model mixes its experts, and says so"
-    assert drawn["says"]["experts"][1] == "percentages: part of all losses", "so a box is not an expert's part of the list"
+    assert drawn["says"]["experts"][1] == "%: part of all losses", "so a box is not an expert's part of the list"
     item = int(drawn["list"][0]["item"])
     for at, expert in enumerate(start.experts):
         times = predicted(Silence(expert)).recommendation.chances[item] / chances[item]
@@ -176,7 +176,7 @@ def test_what_is_pressed_opens_in_place_with_the_numbers_of_the_picture(opened: 
     measured = [row["without"][0] for row in drawn["list"] if row["without"][0] is not None]  # the true next item may stand below
     fall = 1 - min(measured)
     assert fall < 0.01 or f"−{fall:.0%}" in html(app)
-    app = press(app, "Take it away")
+    app = press(app, "Remove it")
     assert f"Without expert {expert['id']}:" in app.info[0].value and strip(app)["experts"][0]["quiet"]
     for address in ("expert-64", "event-999", "item-0", "event-", "x", "expert-1e3"):
         assert strip(opened(user="5", details=address))["opened"] == "", address

@@ -82,7 +82,7 @@ def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: A
     nodes["event"].nth(1).click()  # what is taken away comes back
     expect(strip.locator(".gone")).to_have_count(0)
     visit.page.set_viewport_size({"width": 1280, "height": 800})
-    for act in ("Remove the last", "Silence expert"):
+    for act in ("Remove the last", "Remove expert"):
         visit.press(act)
         visit.says("Without the last")
         visit.on_screen(SAID)

@@ -155,15 +155,15 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
     table = pd.DataFrame({"system": ["a", "b", "c"], "label": ["a", "b", "c"], "seeds": [3, 3, 1]})
     found = pd.DataFrame({"system": ["b", "c"], "family": "other systems", "seeds_counted": [True, False]})
     for who, told in {
-        "A": "1 of 2 systems of other authors and worse than none",
-        "B": "0 of 2 systems of other authors and worse than b",
+        "A": "1 of 2 other systems and worse than none",
+        "B": "0 of 2 other systems and worse than b",
     }.items():
         said = system_summary(table, found.assign(winner=[who, ""]), "a")
         assert said == f"a is better than {told}. 1 trained only once, so nothing is claimed."
     close = system_summary(table, found.assign(winner=["A", ""], seeds_counted=True), "a")
     assert close.endswith("worse than none. 1 is too close to call: c.")
     both = system_summary(table, found.assign(winner=["A", "B"]), "a")
-    assert both == "a is better than 1 of 2 systems of other authors and worse than c."
+    assert both == "a is better than 1 of 2 other systems and worse than c."
 
 
 def test_the_main_systems_are_shown_and_the_rest_is_not_lost() -> None:
