@@ -34,6 +34,7 @@ MARKS: dict[str, tuple[str, ...]] = {  # with a repeat bias; one that counts; sc
     LONG_HISTORY: ("model.length=1000", "train.minutes=40"),
 }
 SIDES, EXPERTS = (8, 16, 32, 64, 128, 256, 512), (4, 8, 16)  # Figure 5
+FEWER = (2, 4)  # experts: does a suggestion more often belong to one where fewer are retrieved?
 # What Table 3 of the paper takes away, PKM-ACT, and the gate and query norm that keep the memory alive. These runs are causal, so
 # PKM-ACT's memories are all asked with the same events, not with each layer's input; only the two-way form asks as it prints.
 VARIANTS: dict[str, tuple[str, ...]] = {
@@ -55,7 +56,9 @@ FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     | {"grid": ("model.conv_width=8",)}
     | {f"side-{side}": (f"model.n_subkeys={side}",) for side in SIDES}
     | {f"k-{k}": (f"model.k={k}",) for k in EXPERTS},
-    "elastic-slots": {name: VARIANTS[name] for name in ("memory-none", "query-mean")},
+    "elastic-slots": {name: VARIANTS[name] for name in ("memory-none", "query-mean")}
+    | {f"k-{k}": (f"model.k={k}",) for k in FEWER}
+    | {"side-8": ("model.n_subkeys=8",)},
     "sasrec": {"local": ()},  # SASRec with the convolution that ELASTIC has on the same data, see _each
     "hstu": {"time": ("model.time_bias=previous",)},
     "lisa": {"soft": ("model.form=soft", "model.codewords=16"), "mini": ("model.form=mini", "model.codewords=32")},
@@ -191,6 +194,7 @@ def _grocery_runs() -> Iterator[PlannedRun]:
     yield from _plan_each("groceries", "sasrec/local sasrec elastic/two-way")
     yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none sasrec/local", mark=REPEAT_COUNTS)
     yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none sasrec/local elastic", SEEDS[:1], LONG_HISTORY)
+    yield from _plan_each("groceries", "elastic-slots/k-4 elastic-slots/k-2 elastic-slots/side-8", SEEDS[:2])
 
 
 def _movielens_1m_runs() -> Iterator[PlannedRun]:

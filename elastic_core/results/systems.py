@@ -17,6 +17,7 @@ from elastic_core.results.baselines import ONLY_UNSEEN, WITH_SEEN
 from elastic_core.results.compare import evaluation_key, needs_training, setup_key
 from elastic_core.results.reproduce import (
     EXPERTS,
+    FEWER,
     LONG_HISTORY,
     OWN_OUTPUT,
     OWN_REPEATS,
@@ -67,6 +68,8 @@ SLOT_VARIANTS = {
     "memory-none": "no memory: the same slots for k interests that everybody shares",
     "memory-none-grid": "the same without memory, as the grid chose that every other system is tuned on",
     "query-mean": "one query, the mean of the events, instead of votes",
+    **{f"k-{k}": f"k = {k} retrieved" for k in FEWER},
+    "side-8": "64 experts (√K = 8)",
 }
 CURVE_VARIANTS = {  # of both, in worlds with more or fewer interests
     **{f"k{k}": f"k = {k} retrieved" for k in RETRIEVED},
