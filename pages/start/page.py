@@ -30,11 +30,14 @@ TEXT = page_text.load_page_text(__file__)
 OWN_ITEMS = "start_yours_items"  # the box for a visitor's own history
 MOST_CHOSEN, MOST_OFFERED = 5, 5_000  # items of it, and items that it offers, those that most people chose first
 N_USERS = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
-# On a low window the answer stands where the introduction stood, so that the picture stays in view.
+# On a low window the answer stands where the introduction stood, and that is printed smaller, so that the picture stays in view.
 LOW = """<style>@media (min-height: 821px), (max-height: 700px), (max-width: 767px) { .st-key-start_lead_short { display: none } }
 @media (min-width: 768px) and (max-height: 820px) {
   .st-key-start_lead_read { display: none }
   .st-key-start_said [data-testid="stAlertContainer"] { padding: .3rem .7rem }
+}
+@media (min-width: 768px) and (max-height: 720px) {
+  .st-key-start_lead p { font-size: .9rem; line-height: 1.45 }
 }</style>"""
 
 
