@@ -18,6 +18,7 @@ from elastic_core.results.compare import Comparison, compare_runs
 from elastic_core.results.reproduce import System
 from elastic_core.results.systems import DataSet, data_sets
 from elastic_core.runs import Run
+from elastic_core.services.evidence import ownership
 from pages.components import cache
 from pages.components.cache import cached_data, cached_resource, path_key, run_key
 
@@ -92,6 +93,17 @@ def measure_personal_gains(measured: Sequence[DataSet], root: Path) -> pd.DataFr
 @cached_data(4, "Comparing personal with shared experts …")
 def _compute_gains(runs: list[Run], file: Path, _measured: Sequence[DataSet]) -> pd.DataFrame:
     return personal_gain.personal_gains(_measured, personal_gain.read_interest_counts(file.parent), compare_systems)
+
+
+def measure_ownership(measured: Sequence[DataSet], root: Path) -> pd.DataFrame:
+    """How often a first suggestion belongs to one expert, a row a system (services/evidence/ownership.py)."""
+    runs = [run for data_set in measured for runs in data_set.systems.values() for run in runs]
+    return _compute_ownership(runs, root / ownership.FILE, measured)
+
+
+@cached_data(4, "Comparing settings …")
+def _compute_ownership(runs: list[Run], file: Path, _measured: Sequence[DataSet]) -> pd.DataFrame:
+    return ownership.ownership_table(_measured, ownership.read_ownership(file.parent), compare_systems)
 
 
 def compare_by_protocol(a: Sequence[Run], b: Sequence[Run]) -> list[Comparison]:

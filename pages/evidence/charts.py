@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from elastic_core.text import escape_plotly as safe
+from elastic_core.text import true_minus
 from pages.components import plot
 from pages.components.plot import Palette
 
@@ -96,13 +97,19 @@ def draw_personal_gain(gains: pd.DataFrame, colours: Palette) -> go.Figure:
     groups = gains.assign(
         name=np.where(gains["made up"], "Made up, ", "Real, ") + gains["model"] + ", k = " + gains["k"].astype(str)
     )
+    # one name a data set: the first and the last of the real ones to the left, so that names stay apart and inside
+    real = gains[~gains["made up"].astype(bool)].drop_duplicates("data").sort_values("interests an expert").index
+    label_place = dict.fromkeys(real, "bottom right") | dict.fromkeys(real[-1:], "bottom left")
+    label_place |= dict.fromkeys(real[:1], "top left")
     for at, (name, rows) in enumerate(groups.groupby("name", sort=True)):
         is_made_up, colour = bool(rows["made up"].iloc[0]), colours.category_colour(at)
+        labels = [_brief(data) if row in label_place else "" for row, data in rows["data"].items()]
         figure.add_scatter(
             x=rows["interests an expert"], y=rows["difference"], name=safe(str(name)),
             customdata=rows[["data", "low", "high", "people"]],
-            mode="lines+markers" if is_made_up else "markers+text", text=None if is_made_up else rows["data"].map(_brief),
-            textposition="bottom center", textfont_size=11, line_color=colour, line_width=1.5, marker_size=10,
+            mode="lines+markers" if is_made_up else "markers+text", text=None if is_made_up else labels,
+            textposition=[label_place.get(row, "bottom left") for row in rows.index], textfont_size=11, line_color=colour,
+            line_width=1.5, marker_size=10,
             marker_symbol=plot.SYMBOLS[at % len(plot.SYMBOLS)], marker_line_width=2, marker_line_color=colour,
             marker_color=np.where(rows["winner"] != "", colour, colours.ground).tolist(),
             error_y={
@@ -124,6 +131,35 @@ def draw_personal_gain(gains: pd.DataFrame, colours: Palette) -> go.Figure:
 
 def _brief(title: str) -> str:
     return safe(title.removesuffix(" (reassembled)").replace("A year of ", ""))
+
+
+def draw_ownership(table: pd.DataFrame, colours: Palette) -> go.Figure:
+    """A bar a system: for which part of the people the first suggestion belongs to one expert, with a line where chance would be
+    and, beside it, what the setting costs in NDCG@10."""
+    rows = table[::-1].reset_index(drop=True)
+    names = [f"{_brief(data)}, k = {k}" for data, k in rows[["data", "k"]].itertuples(index=False)]
+    costs = [
+        "" if np.isnan(change) else f"  NDCG@10 {change:+.1%} ({low:+.1%} to {high:+.1%})"
+        for change, low, high in rows[["change", "low", "high"]].itertuples(index=False)
+    ]
+    figure = go.Figure()
+    figure.add_bar(
+        x=rows["belongs"], y=list(range(len(rows))), orientation="h", marker_color=colours.categories[0], width=0.6,
+        text=[true_minus(f"{part:.0%}{cost}") for part, cost in zip(rows["belongs"], costs, strict=True)], textposition="outside",
+        cliponaxis=False, customdata=rows[["system", "chance", "people", "runs"]].map(lambda value: safe(str(value))),
+        hovertemplate="<b>%{customdata[0]}</b><br>%{x:.1%} of %{customdata[2]} people, runs: %{customdata[3]}<extra></extra>",
+        name="belongs to one expert",
+    )  # fmt: skip
+    figure.add_scatter(
+        x=rows["chance"], y=list(range(len(rows))), mode="markers", marker_symbol="line-ns-open", marker_size=18,
+        marker_line_width=3, marker_color=colours.text, name="by chance",
+        hovertemplate="By chance: %{x:.1%}<extra></extra>",
+    )  # fmt: skip
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
+    figure.update_layout(LAYOUT, height=110 + 34 * len(rows), showlegend=True, legend=legend)
+    title = "people whose first suggestion belongs to one expert"
+    figure.update_xaxes(title=title, range=[0, 1.05], tickformat=".0%", dtick=0.25)
+    return figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=names, showgrid=False, zeroline=False)
 
 
 def draw_memory_size(table: pd.DataFrame, n_subkeys: int, k: int, colours: Palette) -> go.Figure:
