@@ -67,7 +67,7 @@ def test_attention_only_where_a_model_shows_it(small_world: Dataset) -> None:
     assert seen.table["attention"].notna().sum() == min(len(read.items), 16) and seen.agreement is not None
     assert seen.agreement.n == min(len(read.items), 16)
     assert seen.agreement.low <= seen.agreement.correlation <= seen.agreement.high
-    assert "no reason" in seen.sentence and f"{seen.agreement.correlation:+.2f}" in seen.sentence
+    assert "does not explain" in seen.sentence and f"{seen.agreement.correlation:+.2f}" in seen.sentence
     peer = measure_influence(built(PEER, small_world), small_world, read)
     assert peer.agreement is not None and peer.table["attention"].sum() == pytest.approx(1)
     for config in (PLAIN, GRU4RecConfig(length=16, width=16, layers=1)):

@@ -107,15 +107,15 @@ def gain_sentence(gains: pd.DataFrame) -> str:
             continue
         text = f"{name} in {len(better)} of {len(part)} comparisons"
         if len(better):
-            text += f" (from {better['interests an expert'].min():.3g} interests an expert on)"
+            text += f" (with {better['interests an expert'].min():.3g} interests for each expert, or more)"
         texts.append(text)
     if not texts:
         return "No model was trained with personal and with shared experts on the same data."
-    sentence = f"Personal experts are better than shared ones {', '.join(texts)}."
+    sentence = f"Experts that are retrieved for each person are better than the same k for everybody {', '.join(texts)}."
     claimed = gains[gains["winner"] == "A"]
     if claimed.empty:
         return sentence
     best = claimed.loc[claimed["difference"].idxmax()]
     gain = true_minus(f"{best['difference']:+.4f} ({best['low']:+.4f} to {best['high']:+.4f})")
     where = f"{best['data']}, {best['model']}"
-    return f"{sentence} The largest gain that may be claimed is {gain}: {where}."
+    return f"{sentence} The largest gain in NDCG@10 that may be claimed is {gain}: {where}."

@@ -82,10 +82,10 @@ VARIANTS = {
 }
 WITH_REPEATS = "with a learned number for what was met before (ours)"
 MARK_LABELS = {
-    REPEATS: "with a repeat bias",
-    REPEAT_COUNTS: "with a repeat bias that counts",
-    OWN_OUTPUT: "scored by a table of its own",
-    OWN_REPEATS: "with a table of its own and a repeat bias",
+    REPEATS: "with a bonus for seen items",
+    REPEAT_COUNTS: "with a bonus per time seen",
+    OWN_OUTPUT: "with an output table of its own",
+    OWN_REPEATS: "with an output table and a seen-item bonus",
     LONG_HISTORY: "reads the last 1,000 events",
 }
 # A variant in a run's name, where what stands before the first comma or bracket of `VARIANTS` does not tell it from others.
@@ -116,9 +116,10 @@ def is_variant(system: System) -> bool:
 
 
 def recipe_label(system: System) -> str:
-    """What is put behind a name: `, with a repeat bias (20 minutes)`."""
+    """What is put behind a name: `, with a bonus for seen items (20 minutes)`."""
     mark = f", {MARK_LABELS[system.mark]}" if system.mark else ""
-    return "".join([mark, *(f" ({part})" for part in (system.budget, system.own and f"own: {system.own}") if part)])
+    budget = system.budget.replace(" of processor", " of processor time")
+    return "".join([mark, *(f" ({part})" for part in (budget, system.own and f"own: {system.own}") if part)])
 
 
 def system_label(system: System) -> str:

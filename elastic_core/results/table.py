@@ -338,11 +338,14 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     if not better and not worse:
         note = f" ({n_trained_once} trained once)" if n_trained_once else ""
         return f"As far as we know, {ours} is neither better nor worse than any of {len(compared)} {what}{note}."
-    sentences = f"{ours} is better than {len(better)} of {len(compared)} {what} and worse than {join_names(worse) or 'none'}."
+    worse_text = f"worse than {join_names(worse)}" if worse else "none of them is better than it"
+    sentences = f"{ours} is better than {len(better)} of {len(compared)} {what}, and {worse_text}."
     close = names[counted & (compared["winner"] == "")].tolist()
     if close:
-        sentences += f" {len(close)} {'is' if len(close) == 1 else 'are'} too close to call: {join_names(close)}."
-    return sentences + (f" {n_trained_once} trained only once, so nothing is claimed." if n_trained_once else "")
+        sentences += f" For {len(close)} we cannot tell: {join_names(close)}."
+    once_text = "1 was" if n_trained_once == 1 else f"{n_trained_once} were"
+    about_text = "it" if n_trained_once == 1 else "them"
+    return sentences + (f" {once_text} trained only once, so we claim nothing about {about_text}." if n_trained_once else "")
 
 
 # --- worlds whose truth is known --------------------------------------------------------------------------------------

@@ -36,8 +36,9 @@ def choose_keep_seen(context: Context, key: str) -> bool:
         f"{words.participle} before."
     )
     choice = choose_one(
-        "Ranked here", [ALL_ITEMS, UNSEEN_ITEMS], key=key, default=ALL_ITEMS if repeats.stay else UNSEEN_ITEMS, help=repeats_text
-    )
+        f"Which {words.plural} are ranked?", [ALL_ITEMS, UNSEEN_ITEMS], key=key,
+        default=ALL_ITEMS if repeats.stay else UNSEEN_ITEMS, help=repeats_text,
+    )  # fmt: skip
     if choice != ALL_ITEMS:
         st.caption("Among new ones only, which flatters its rank.")
     return choice == ALL_ITEMS

@@ -198,7 +198,7 @@ def with_short_names(data_set: DataSet, table: pd.DataFrame) -> pd.DataFrame:
     leads = table[BESIDE].str.replace(r"^(above|below|level with) .* by ", r"\1 by ", regex=True)
     if len(budgets) == 1:
         names = [BUDGET.sub("", name) for name in names]
-    return table.assign(**{"system": [name.replace(" minutes of processor)", " min)") for name in names], BESIDE: leads})
+    return table.assign(**{"system": [name.replace(" minutes of processor time)", " min)") for name in names], BESIDE: leads})
 
 
 def draw_differences(table: pd.DataFrame, ours: str) -> None:

@@ -39,7 +39,7 @@ def meaning_notes(label: Label | None, own_ranking: OwnRanking) -> list[str]:
 
 VERDICTS = {
     "worse": "Yes, worse", "better": "No, they get better",
-    "unclear": "No clear effect", "same": "No effect on NDCG@10", "few": "Too few people to say",
+    "unclear": "No clear effect", "same": "No effect", "few": "Too few people to say",
 }  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def describe_effect(row: Mapping[Hashable, Any], matched_row: Mapping[Hashable, 
     verdict = ablation.effect_verdict(row)
     ending = "."
     if verdict in ("unclear", "same"):
-        ending = ", but what people really chose next does not move measurably."
+        ending = ", but what people really chose next is ranked neither better nor worse, as far as we can measure."
     elif verdict == "worse" and matched_row is not None and matched_row["d_ndcg"] <= row["d_ndcg"]:
         ending = ". Removing another expert that as many people use does the same harm."
     return VERDICTS[verdict], f"**{row['replaced']:.1f} of 10** suggestions change{ending}"

@@ -166,7 +166,7 @@ def _show_event(context: Context, number: int, edited_user: EditedUser, predicti
     _show_head(_item_name(context, item), "journey", Remove(number, number), prediction.n_events > 1)
     holders, effect = st.columns(2)
     with holders:
-        st.markdown("**Which experts keep it?**")
+        st.markdown("**Which slots hold it?**")
         shares = [] if trace.event_share is None else trace.event_share[:, index].tolist()
         expert_shares = sorted(zip(shares, trace.experts, strict=False), reverse=True)
         rows = [
@@ -195,7 +195,7 @@ def _show_item(context: Context, item: int, edited_user: EditedUser, prediction:
     events, experts = st.columns(2)
     item_words, palette = context.item_words, page_context.theme_palette()
     with events:
-        st.markdown(f"**Which {item_words.plural} speak for it?**")
+        st.markdown(f"**Which {item_words.plural} make it more likely?**")
         try:
             influences = item_influence(
                 context.open_run,

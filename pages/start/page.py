@@ -200,8 +200,19 @@ def show_picture() -> None:
         if context.dataset.in_baskets
         else f"the {item_words.singular} they really {item_words.verb} next"
     )
+    if n_hidden := _n_hidden_next_items():
+        gold_text += f"; {n_hidden} more of it rank lower"
     caption_values = {"left": f"{prediction.recommendation.n_candidates:,}", "many": item_words.plural, "gold": gold_text}
     st.caption(TEXT("all" if keep_seen else "new ones", done=item_words.participle, **caption_values))
+
+
+def _n_hidden_next_items() -> int:
+    """How many products of the next basket the picture does not show, because they rank too low."""
+    recommendation = prediction.recommendation
+    if not (context.dataset.in_baskets and keep_seen) or recommendation.truth is None:
+        return 0
+    n_shown = recommendation.table["is_truth"].sum() + recommendation.below["is_truth"].sum()
+    return len(context.dataset.next_items(context.user)) - int(n_shown)
 
 
 def show_notes() -> None:
@@ -233,7 +244,7 @@ def show_agreement() -> None:
     """Does what the lines say agree with what a removal does? Last, when all else is on the screen: it asks many people."""
     agreement = share_agreement(context.open_run, N_USERS, context.keep_seen)
     if agreement is not None:
-        weak_verdict = "Often, not always" if agreement.owners >= 3 * agreement.chance else "Rarely"
+        weak_verdict = "Not always, but far more often than by chance" if agreement.owners >= 3 * agreement.chance else "Rarely"
         verdict = "Yes" if agreement.owners >= 0.9 else "Mostly" if agreement.owners >= 0.5 else weak_verdict
         n_owned, n_by_chance = (round(share * agreement.n_users) for share in (agreement.owners, agreement.chance))
         agreement_place.markdown(TEXT("truth", truly=verdict, people=agreement.n_users, owners=n_owned, chance=n_by_chance))

@@ -173,7 +173,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
       const title = element('span', of.fits === false ? 'name other' : 'name', of.name ? `${of.id} · ${of.name}` : `${says.Expert} ${of.id}`)
       made.append(element('span', 'rank', `${of.rank}.`), title, element('span', 'n'))
       if (of.part !== null) {
-        const share = element('span', 'part', part(of.part))
+        const share = element('span', 'part', of.quiet ? '' : part(of.part))
         share.dataset.of = says.part_of
         made.append(share)
       }

@@ -28,7 +28,7 @@ def test_there_is_a_real_answer_before_any_click(opened: Opened) -> None:
 
 def test_edits_are_answered_beside_their_null_and_undone(opened: Opened) -> None:
     app = opened(PAGE, user="3")
-    assert re.search(r"slot: [\d.]+% .+ \(other experts: [\d.]+%", html(app))
+    assert re.search(r"slot: [\d.]+% .+ \((\d+ times in the history, )?[\d.]+% in other slots\)", html(app))
     app = press(app, "Remove the last item")
     assert "Against the original:" in app.info[0].value and "line-through" in html(app)
     null = r"This edit, {} .*, moved .* by \*\*\d+\*\* places\. Of \d+ such edits of other {}, (the median is \d|none)"
@@ -90,7 +90,7 @@ def test_a_second_run_stands_beside(opened: Opened) -> None:
     app = opened(PAGE, user="3", vs="tiny-peer", jrn_part="What matters?")
     healthy(app.selectbox(key="jrn_with").set_value("the second run").run())
     assert "share" in app.info[0].value and html(app).count("Suggestions, best first") == 2
-    assert "Attention alone is no reason" in said(app) and re.search(r"n = \d+ independent events", said(app))
+    assert "Attention alone does not explain" in said(app) and re.search(r"n = \d+ independent events", said(app))
     healthy(app.segmented_control(key="jrn_for").set_value("the top suggestion").run())
     healthy(app.segmented_control(key="jrn_show").set_value("all, latest first").run())
 

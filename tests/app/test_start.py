@@ -30,7 +30,7 @@ def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     app = opened()
     assert app.title[0].value.startswith("What does ELASTIC do")
     text = said(app)
-    assert "through a few **experts**, learned vectors that everybody shares" in text
+    assert "through a few **experts**: learned vectors that everybody shares" in text
     assert "one query, which finds **4 of 64 experts**" in text and "the **dispatcher** gives every item a mix" in text
     drawn = strip(app)
     assert len(drawn["events"]) == 12 and len(drawn["list"]) >= 10 and sum(row["gold"] for row in drawn["list"]) == 1
@@ -162,8 +162,8 @@ def test_what_is_pressed_opens_in_place_with_the_numbers_of_the_picture(opened: 
     drawn = strip(app)
     item, event, expert = drawn["list"][0], drawn["events"][-1], drawn["experts"][0]
     for address, title, heads in (
-        (f"event-{event['place']}", event["name"], ("Which experts keep it?", "What changes without it?")),
-        (f"item-{item['item']}", f"1. {item['name']}", ("Which items speak for it?", "Which experts matter for it?")),
+        (f"event-{event['place']}", event["name"], ("Which slots hold it?", "What changes without it?")),
+        (f"item-{item['item']}", f"1. {item['name']}", ("Which items make it more likely?", "Which experts matter for it?")),
         (
             f"expert-{expert['id']}",
             f"Expert {expert['id']}",

@@ -136,7 +136,7 @@ def test_a_repeat_bias_stands_beside_others_with_one_and_beside_itself_without(
     plain, biased = (title for title in score if title.startswith("ELASTIC, K"))
     expected = {
         "SASRec": score[plain] - score["SASRec"],
-        "SASRec, with a repeat bias": score[biased] - score["SASRec, with a repeat bias"],
+        "SASRec, with a bonus for seen items": score[biased] - score["SASRec, with a bonus for seen items"],
         f"ELASTIC: {systems.WITH_REPEATS}": score[plain] - score[biased],
     }
     assert more == pytest.approx(expected, abs=2e-4)

@@ -155,15 +155,15 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
     table = pd.DataFrame({"system": ["a", "b", "c"], "label": ["a", "b", "c"], "seeds": [3, 3, 1]})
     found = pd.DataFrame({"system": ["b", "c"], "family": "other systems", "seeds_counted": [True, False]})
     for who, told in {
-        "A": "1 of 2 other systems and worse than none",
-        "B": "0 of 2 other systems and worse than b",
+        "A": "1 of 2 other systems, and none of them is better than it",
+        "B": "0 of 2 other systems, and worse than b",
     }.items():
         said = system_summary(table, found.assign(winner=[who, ""]), "a")
-        assert said == f"a is better than {told}. 1 trained only once, so nothing is claimed."
+        assert said == f"a is better than {told}. 1 was trained only once, so we claim nothing about it."
     close = system_summary(table, found.assign(winner=["A", ""], seeds_counted=True), "a")
-    assert close.endswith("worse than none. 1 is too close to call: c.")
+    assert close.endswith("better than it. For 1 we cannot tell: c.")
     both = system_summary(table, found.assign(winner=["A", "B"]), "a")
-    assert both == "a is better than 1 of 2 other systems and worse than c."
+    assert both == "a is better than 1 of 2 other systems, and worse than c."
 
 
 def test_the_main_systems_are_shown_and_the_rest_is_not_lost() -> None:
@@ -205,7 +205,7 @@ def test_every_shipped_run_has_a_name_that_can_be_read_and_no_other_has() -> Non
         assert not seed or (len(seed) == 1 and seed[0].startswith("seed ")), name
     assert names["ml-100k-elastic"] == "ELASTIC · MovieLens-100K · seed 0"
     assert names["ml-100k-elastic-memory-none-repeats-seed1"] == (
-        "ELASTIC, no memory, with a repeat bias · MovieLens-100K · seed 1"
+        "ELASTIC, no memory, with a bonus for seen items · MovieLens-100K · seed 1"
     )
     assert names["planted-long-popularity"] == "Popularity · Made-up world (16 interests, long histories)"
 

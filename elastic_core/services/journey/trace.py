@@ -116,8 +116,8 @@ def read_items(dataset: Dataset, items: np.ndarray, trace: Trace) -> pd.DataFram
 
 
 def reading_texts(readings: pd.DataFrame) -> dict[int, str]:
-    """For every expert of the first retrieval, the two that it reads most, beside this person's others: `16% Fargo (other
-    experts: 2.0%), 5.1% Heat (other experts: 1.3%)`, layer after layer. An item met twice counts together."""
+    """For every expert of the first retrieval, the two that it reads most, beside this person's others: `16% Fargo (2.0%
+    in other slots), 5.1% Heat (1.3% in other slots)`, layer after layer. An item met twice counts together."""
     of_items = readings.groupby(["expert", "layer", "item", "title"], sort=False)
     sums = of_items[["weight", "others"]].sum(min_count=1).assign(times=of_items.size()).reset_index()
     sums = sums.sort_values("weight", ascending=False, kind="stable")  # what was met first comes first where weights are equal
@@ -135,9 +135,9 @@ def _two_most(rows: pd.DataFrame) -> str:
     most = rows.head(2)
     names = []
     for row in most.itertuples():
-        times_text = f", {row.times} times" if row.times > 1 else ""
-        other_text = "" if np.isnan(row.others) else f" (other experts: {_share_text(row.others)})"
-        names.append(f"{_share_text(row.weight)} {split_year(row.title)[0]}{times_text}{other_text}")
+        notes = [f"{row.times} times in the history"] * (row.times > 1)
+        notes += [] if np.isnan(row.others) else [f"{_share_text(row.others)} in other slots"]
+        names.append(f"{_share_text(row.weight)} {split_year(row.title)[0]}" + f" ({', '.join(notes)})" * bool(notes))
     return ", ".join(names)
 
 

@@ -45,7 +45,7 @@ class Check(NamedTuple):
         ties_text = f" ({self.ties:,} of them by a tie: other experts with exactly equal scores)" if self.ties else ""
         return (
             f"Brute force finds the same experts for **{self.agree + self.ties:,} of {self.queries:,}** queries{ties_text}. "
-            f"Together they took {self.product_seconds * 1e3:.1f} ms by halves and {self.flat_seconds * 1e3:.1f} ms one by one."
+            f"It took {self.product_seconds * 1e3:.1f} ms with split keys, and {self.flat_seconds * 1e3:.1f} ms one by one."
         )
 
     def add_check(self, other: "Check") -> "Check":
@@ -106,7 +106,7 @@ def rotate_toy(width: int, k: int) -> str:
         first = None if halves >= flat else first or n_subkeys**2
         rows.append(f"{n_subkeys**2:,}: {1e3 * halves:.2f} and {1e3 * flat:.2f} ms")
     crossing_text = f"Here it is faster from K = {first:,} on" if first else "Here it is faster at no such K"
-    return f"Searching by halves has a fixed cost for sorting and gathering. {crossing_text} ({'; '.join(rows)})."
+    return f"Searching with split keys has a fixed cost for sorting and gathering. {crossing_text} ({'; '.join(rows)})."
 
 
 def random_queries(width: int, n: int, seed: int) -> Tensor:

@@ -57,15 +57,14 @@ class Influence(NamedTuple):
         if agreement is None:
             return "This model shows no attention to compare with."
         more_text = (
-            "matters more, but not always"
+            "usually matters more"
             if agreement.low > 0
             else "matters less"
             if agreement.high < 0
             else "may not matter more"
         )
-        return (
-            f"What the model looks at more {more_text} (correlation {agreement.correlation:+.2f}). Attention alone is no reason."
-        )
+        correlation = f"{agreement.correlation:+.2f}"
+        return f"What gets more attention {more_text} (correlation {correlation}). Attention alone does not explain a suggestion."
 
 
 def influence_of_user(model: Recommender, dataset: Dataset, user: int, keep_seen: bool = False) -> Influence:
