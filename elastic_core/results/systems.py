@@ -84,8 +84,8 @@ WITH_REPEATS = "with a learned number for what was met before (ours)"
 MARK_LABELS = {
     REPEATS: "with a bonus for seen items",
     REPEAT_COUNTS: "with a bonus per time seen",
-    OWN_OUTPUT: "with an output table of its own",
-    OWN_REPEATS: "with an output table and a seen-item bonus",
+    OWN_OUTPUT: "with output table of its own",
+    OWN_REPEATS: "with output table and seen-item bonus",
     LONG_HISTORY: "reads the last 1,000 events",
 }
 # A variant in a run's name, where what stands before the first comma or bracket of `VARIANTS` does not tell it from others.
