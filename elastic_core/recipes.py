@@ -142,6 +142,16 @@ def groceries(model: str) -> RunConfig:
     )  # fmt: skip
 
 
+def checkins(model: str) -> RunConfig:
+    """Check-ins in New York in 8 minutes of one core: 1,083 people, 5,135 places. As groceries, but the learned number counts how
+    often a place was seen, since three in four check-ins return to one."""
+    shape: Section = {"length": 200, "dropout": 0.2, "repeat_bias": True, "repeat_counts": True, **_local_convolution(model)}
+    train: Section = {"epochs": 100, "minutes": 8.0, "clock": "processor", "patience": 10, "batch": 64, "ema_decay": 0.99}
+    return _make_config(
+        model, DataConfig(source="checkins-nyc"), shape, {"span": 100, **SAMPLED}, {**train, "valid_protocol": "full-seen"}
+    )  # fmt: skip
+
+
 # What a study of anybody's clicks trains (study/), first what a small budget takes up: by label (labels.py) the model, its
 # settings and what it is called there.
 STUDIED: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -231,6 +241,7 @@ RECIPES: dict[str, Callable[[str], RunConfig]] = {
     "ml-1m": ml_1m,
     "video-games": video_games,
     "groceries": groceries,
+    "checkins-nyc": checkins,
 }
 
 

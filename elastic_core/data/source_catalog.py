@@ -25,6 +25,10 @@ RESEARCH = "research use with acknowledgement, no commercial use"
 LICENCE_ML = f"MovieLens (GroupLens): {RESEARCH}, no redistribution without separate permission. Cite {CITATION}."
 LICENCE_LATEST = f"MovieLens (GroupLens): {RESEARCH}, redistribution only under these same conditions. Cite {CITATION}."
 LICENCE_AMAZON = "Amazon review data (J. McAuley): research use; no licence is granted for redistribution."
+LICENCE_CHECKINS = (
+    "Foursquare check-ins: research use; no licence is granted for redistribution. Cite D. Yang et al., Modeling User Activity "
+    "Preference by Leveraging User Spatial Temporal Characteristics in LBSNs, IEEE TSMC 45(1), 2015."
+)
 LICENCE_OWN = "Your own file: its own terms apply."
 
 
@@ -32,7 +36,8 @@ LICENCE_OWN = "Your own file: its own terms apply."
 class Source:
     """A named source. `places` are looked for in the data folder and the cache, in this order.
 
-    `url` is the official address, of which a checksum may be known; with neither, only the events file is recognised later.
+    `url` is the official address, of which a checksum may be known; with neither, only the events file is recognised later. Where
+    what lies there is another form of the data, it `is_downloadable` not, and a copy must be at hand.
     `blobs` maps git's id of the events file (after unpacking) to the label that such a file has earned.
     """
 
@@ -42,6 +47,7 @@ class Source:
     url: str
     md5: str | None = None
     sha256: str | None = None
+    is_downloadable: bool = True
     blobs: dict[str, str] = field(default_factory=dict)
 
 
@@ -103,6 +109,14 @@ SOURCES = {
         "https://raw.githubusercontent.com/FeiSun/BERT4Rec/master/data/beauty.txt",
         "f480b7a7403852342ffd8f9809bb30697dd669be31813d0e204b698fec86ef49",
         "16718a33ebdb33504f257421b18ae8bf3ddfe327",
+    ),
+    "checkins-nyc": Source(
+        label="Check-ins in New York",
+        licence=LICENCE_CHECKINS,
+        places=("checkins-nyc.csv.gz", "checkins-nyc.csv"),
+        url="https://sites.google.com/site/yangdingqi/home/foursquare-dataset",
+        is_downloadable=False,
+        blobs={"94cd84a1439efee66a3dac13ede8c2b3e0be86f3": "Check-ins in New York"},
     ),
 }
 

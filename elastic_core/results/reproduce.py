@@ -132,6 +132,7 @@ def planned_runs() -> tuple[PlannedRun, ...]:
         *_planted_runs(),
         *long,
         *_grocery_runs(),
+        *_checkin_runs(),
         *_movielens_100k_runs(),
         *_video_games_runs(),
         *_movielens_1m_runs(),
@@ -195,6 +196,11 @@ def _grocery_runs() -> Iterator[PlannedRun]:
     yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none sasrec/local", mark=REPEAT_COUNTS)
     yield from _plan_each("groceries", "elastic-slots elastic-slots/memory-none sasrec/local elastic", SEEDS[:1], LONG_HISTORY)
     yield from _plan_each("groceries", "elastic-slots/k-4 elastic-slots/k-2 elastic-slots/side-8", SEEDS[:2])
+
+
+def _checkin_runs() -> Iterator[PlannedRun]:
+    yield from _plan_each("checkins-nyc", f"{COUNTING} frequency", SEEDS[:1])
+    yield from _plan_each("checkins-nyc", "elastic-slots elastic-slots/memory-none elastic elastic/memory-none", SEEDS[:2])
 
 
 def _movielens_1m_runs() -> Iterator[PlannedRun]:

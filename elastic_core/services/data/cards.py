@@ -27,6 +27,8 @@ EXACTNESS = {
     "ratings). Good for training; not for gaps in time. Name it MovieLens-1M (reassembled) in a report.",
     "MovieLens-1M (SASRec sequences)": f"{EXACT} It keeps the order of events but not their times.",
     "Amazon Video Games": f"{EXACT} It keeps the order of events but not their times, and no titles.",
+    "Check-ins in New York": "Prepared by others for a public next-place model, without the names of places. Times are exact "
+    "to the minute.",
     "Amazon Beauty": f"{EXACT} It keeps the order of events but not their times, and no titles.",
 }
 
