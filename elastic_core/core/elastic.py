@@ -330,7 +330,7 @@ class Elastic(WithMemory, StreamingModel, TracingModel):
     }
     variants: ClassVar[tuple[Variant, ...]] = (
         Variant(
-            "ELASTIC", {}, "The paper’s model, made causal. The whole history makes one search; with votes, every item makes one."
+            "ELASTIC", {}, "The paper’s model, made causal: the whole history makes one search."
         ),
         Variant("ELASTIC, two-way", {"bidirectional": True}, "The paper’s encoder as printed: a sample has one target.", "last"),
         Variant(

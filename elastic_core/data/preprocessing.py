@@ -58,7 +58,7 @@ class Ties(NamedTuple):
     def _decides(self) -> str:
         if self.rule == "random":
             return "a hash decides"
-        text = "the file's order decides" + ", from its end" * (self.rule == "reversed")
+        text = "they stand in the order of the file" + ", from its end" * (self.rule == "reversed")
         if self.newest_first:
             text += " as it is newest first" if self.rule == "reversed" else ", though it is newest first"
         return text + ", and it is by item id" * self.by_item

@@ -108,11 +108,12 @@ class Question(NamedTuple):
 
 QUESTIONS = (
     Question(
-        "baseline", "ELASTIC beats the best system that only counts.", "elastic", COUNTING,
+        "baseline", "ELASTIC beats the best baseline, which only counts events.", "elastic", COUNTING,
         "More people, or a baseline that counts better.",
     ),
     Question(
-        "slots-baseline", "ELASTIC with interest slots (ours) beats the best system that only counts.", "elastic-slots", COUNTING,
+        "slots-baseline", "ELASTIC with interest slots (ours) beats the best baseline, which only counts events.",
+        "elastic-slots", COUNTING,
         "More people, or a baseline that counts better.",
     ),
     Question(

@@ -118,4 +118,4 @@ def gain_sentence(gains: pd.DataFrame) -> str:
     best = claimed.loc[claimed["difference"].idxmax()]
     gain = true_minus(f"{best['difference']:+.4f} ({best['low']:+.4f} to {best['high']:+.4f})")
     where = f"{best['data']}, {best['model']}"
-    return f"{sentence} The largest gain in NDCG@10 that may be claimed is {gain}: {where}."
+    return f"{sentence} The largest gain in NDCG@10 that we can claim is {gain}: {where}."

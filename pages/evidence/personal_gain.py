@@ -26,6 +26,7 @@ def show_personal_gain(measured: Sequence[DataSet]) -> None:
         if not gains.empty:
             figure = cache.cached_figure(charts.draw_personal_gain, gains, page_context.theme_palette())
             alt = f"NDCG@10 of personal minus shared experts on {len(gains)} pairs of systems, with intervals. {sentence}"
+            st.caption(TEXT("MARKS"))
             page_elements.show_chart("ev_gain_chart", figure, gains, TEXT.chart_text("GAIN"), alt)
         owned = results.measure_ownership(measured, page_context.RUNS)
         if owned.empty:

@@ -162,7 +162,7 @@ _mount_example = st.components.v2.component(
 def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
     """What the dispatcher saves, its picture, and below it the slider for N."""
     words = context.item_words
-    most, k = min(prediction.n_read, MOST), len(prediction.active_experts)
+    most, k = min(prediction.n_read, MOST), len(prediction.experts)
     text_place, picture_place = st.container(), st.container()
     events = opening_events(prediction.n_read, k)
     if most > LEAST:

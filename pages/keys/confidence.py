@@ -70,8 +70,8 @@ def _show_gate(context: page_context.Context) -> None:
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
             f"We took one training step on a copy of the run, with this person and a few others (gate: "
-            f"{table['gate'].iloc[0] if with_gate else 'none'}). Its loss counts the guess of the next item, not the balance of "
-            "the experts."
+            f"{table['gate'].iloc[0] if with_gate else 'none'}). The loss is that of the next item alone, without the "
+            "part that keeps all experts in use."
         )
         _show_ungated_list(context)
     else:
@@ -101,9 +101,10 @@ def _show_ungated_list(context: page_context.Context) -> None:
     new, low, high = comparison.change.counts["new"], min(comparison.chance), max(comparison.chance)
     by_chance = low if low == high else f"{low} to {high}"
     st.markdown(
-        f"**Person {context.user + 1}’s ten without the gate.** If every weight is 1, {new} of the ten "
-        f"{'is' if new == 1 else 'are'} new. What they {context.item_words.verb} next {comparison.change.truth_moved}. "
-        f"With random weights instead, {by_chance} of the ten would be new ({len(comparison.chance)} tries)."
+        f"**Person {context.user + 1}’s list without the gate.** If every weight is 1, {new or 'none'} of the ten suggestions "
+        f"{'is' if new == 1 else 'are'} others than before. What they {context.item_words.verb} next "
+        f"{comparison.change.truth_moved}. "
+        f"With random weights instead, {by_chance} of the ten would be others ({len(comparison.chance)} tries)."
     )
 
 

@@ -43,10 +43,10 @@ def describe_trust(panel: pd.DataFrame, method: str, agreement: float | None) ->
         return "", []
     best, noise, near = expert_rows["overlap"].mean(), null_rows["overlap"].mean(), int(panel["neighbours"].iloc[0])
     gain = (expert_rows["trust"].min() - null_rows["trust"].max()) / max(1 - null_rows["trust"].max(), 1e-9)
-    advice = "So you can trust it" if gain > 0.3 else "So trust it a little" if gain > 0.1 else "So do not trust it"
+    amount = "much more than" if gain > 0.3 else "a little more than" if gain > 0.1 else "no more than"
     sentence = (
         f"This picture keeps **{best:.0%}** of an expert’s {near} nearest neighbours; a picture of random numbers keeps "
-        f"{noise:.0%}. **{advice}.**"
+        f"{noise:.0%}. **It shows {amount} chance.**"
     )
     doubts = [TEXT("SURE_TRUST", trust=expert_rows["trust"].mean(), noise=null_rows["trust"].mean())]
     if agreement is not None and method == "UMAP":

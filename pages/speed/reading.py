@@ -39,7 +39,9 @@ def choose_shape(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 def choose_systems(table: pd.DataFrame, place: DeltaGenerator) -> pd.DataFrame:
     """The two that are in use, unless all forms are chosen."""
-    if not set(table["system"]) > USUAL or bind_widget(place.toggle, "The paper’s forms, too", key="spd_all", help=TEXT("forms")):
+    if not set(table["system"]) > USUAL:
+        return table
+    if bind_widget(place.toggle, "Also the paper’s versions", key="spd_all", help=TEXT("forms")):
         return table
     return table[table["system"].isin(USUAL)]
 

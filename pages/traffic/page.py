@@ -14,7 +14,7 @@ from pages.traffic import cached, charts, sentences
 
 TITLE = "Is the memory used evenly, and is that chance?"
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
-MEASURES = {"people": "People", "gate": "By weight"}
+MEASURES = {"people": "People", "gate": "Strength of use"}
 ORDERS = {"number": "By number", "load": "Hottest first"}
 mount_learning = st.components.v2.component(
     "elastic_learning", css=Path(__file__).with_name("learning.css").read_text(encoding="utf-8"),
@@ -56,7 +56,8 @@ def show_loads(place: int, name: str, flow: UsageReport) -> None:
         f"People who use each of {flow.now.size:,} experts of {name}, {'the hottest first' if ordered else 'by number'}. "
         f"The hottest is expert {flow.experts['load'].idxmax()}. {states_text}."
     )
-    page_elements.show_chart(f"trf_load{place}", figure, flow.experts, sentences.LOAD, alt, experts=True)
+    table = flow.experts.sort_values("load", ascending=False, kind="stable") if ordered else flow.experts
+    page_elements.show_chart(f"trf_load{place}", figure, table, sentences.LOAD, alt, experts=True)
 
 
 def show_traffic_share(place: int, name: str, flow: UsageReport) -> None:
@@ -150,10 +151,10 @@ st.write(sentences.TEXT("IDEA"))
 with page_elements.place_in_row("top"):
     measure = choose_one("Count", MEASURES, key="trf_measure", width="content")
     order = choose_one("Experts", ORDERS, key="trf_order", width="content")
-    group = bind_widget(st.selectbox, "People", load.length_groups(context.dataset), key="trf_group", width=250)
+    group = bind_widget(st.selectbox, "Which people", load.length_groups(context.dataset), key="trf_group", width=250)
     split = bind_widget(st.selectbox, "Events read", list(SPLITS), format_func=SPLITS.__getitem__, key="trf_split", width=200)
 palette, chosen = page_context.theme_palette(), context.expert
-unit = "people" if measure == "people" else "people, by weight"
+unit = "people" if measure == "people" else "people, by strength of use"
 reports = usage_by_run()
 own_experts = cache.route_everybody(context.open_run, split).experts[context.user]
 own = f"experts of person {context.user + 1}", tuple(own_experts.tolist())

@@ -35,7 +35,7 @@ def usage_notes(flow: UsageReport) -> list[str]:
             "SURE_CHANCE", dead=f"{dead:,.0f}", by_chance="none" if by_chance < 0.5 else f"about {by_chance:.0f}",
             draws=flow.draws, half=half["here"], half_by_chance=half["mean"],
         ),
-        TEXT("SURE_GRID", low=grid["low"], high=grid["high"]),
+        TEXT("SURE_GRID", here=grid["here"], low=grid["low"], high=grid["high"]),
         TEXT("SURE_GINI", gini=gini["here"], low=gini["low"], high=gini["high"]),
     ]  # fmt: skip
 
@@ -45,7 +45,7 @@ def describe_epoch(row: Mapping[Hashable, float], size: int, random_half: float)
     parts = [f"{row['used']:.0%} of the {size:,} experts are in use."]
     if not math.isnan(row["half"]):
         parts.append(
-            f"The busiest {row['half']:.0f} carry half of the traffic; of random experts, it would take {random_half:.0f}."
+            f"The busiest {row['half']:.0f} carry half of the traffic; with random use, half would need {random_half:.0f}."
         )
     if not math.isnan(row["ndcg"]):
         parts.append(f"The NDCG@10 of validation is {row['ndcg']:.3f}.")

@@ -116,11 +116,11 @@ def test_the_verdict_on_regions_is_of_the_numbers_as_shown() -> None:
     assert words == ["no more often than chance", "more often than chance", "no more often than chance", "less often than chance"]
 
 
-@pytest.mark.parametrize(("trust", "advice"), [(0.9, "you can trust it"), (0.6, "trust it a little"), (0.51, "do not trust it")])
-def test_the_picture_says_first_what_it_keeps_and_what_chance_keeps(trust: float, advice: str) -> None:
+@pytest.mark.parametrize(("trust", "amount"), [(0.9, "much more"), (0.6, "a little more"), (0.51, "no more")])
+def test_the_picture_says_first_what_it_keeps_and_what_chance_keeps(trust: float, amount: str) -> None:
     rows = [("PCA", "experts", 0.14, trust, 15), ("PCA", "random vectors", 0.13, 0.5, 15)]
     panel = pd.DataFrame(rows, columns=["map", "of", "overlap", "trust", "neighbours"])
     said, _ = sentences.describe_trust(panel, "PCA", None)
     assert said.startswith("This picture keeps **14%** of an expert’s 15 nearest neighbours;")
     assert "a picture of random numbers keeps 13%." in said
-    assert said.endswith(f"**So {advice}.**")
+    assert said.endswith(f"**It shows {amount} than chance.**")

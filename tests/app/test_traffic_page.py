@@ -28,7 +28,7 @@ def test_it_says_how_healthy_the_memory_is_beside_chance(opened: Opened) -> None
 
 
 def test_every_control_and_part_works_and_comes_from_the_address(opened: Opened) -> None:
-    app = opened(PAGE, run="tiny", trf_measure="By weight", trf_order="Hottest first", trf_group=load.LONG, expert="3")
+    app = opened(PAGE, run="tiny", trf_measure="Strength of use", trf_order="Hottest first", trf_group=load.LONG, expert="3")
     assert app.session_state["trf_measure"] == "gate" and app.session_state["trf_order"] == "load"
     assert app.selectbox(key="trf_group").value == load.LONG
     assert "by 20 people" in said(app) and "Expert 3" in said(app)

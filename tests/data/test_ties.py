@@ -81,7 +81,7 @@ def test_a_file_that_is_newest_first_is_told_from_one_that_is_shuffled() -> None
         ties = make(rows).ties
         assert ties is not None and (ties.events, ties.valid, ties.test) == (pytest.approx(25 / 29), 1, 1)
         told[name] = ties.rule, ties.note
-    start = "86% of neighbouring events of a person share a time; the file's order decides"
+    start = "86% of neighbouring events of a person share a time; they stand in the order of the file"
     end = ", and it is by item id (data.ties=random draws it by chance)"
     assert told["oldest"] == ("file", start + end) and told["shuffled"] == ("file", "")
     assert told["newest"] == ("reversed", f"{start}, from its end as it is newest first{end}")

@@ -8,7 +8,7 @@ import pandas as pd
 from elastic_core.results.claims import Answer, Finding, Verdict
 from elastic_core.services.speed import curves
 
-PEERS = {"sasrec-fused": "processor", "sasrec-eager": "storing N × N"}
+PEERS = {"sasrec-fused": "processor", "sasrec-eager": "SASRec that stores N × N"}
 
 
 def speed_verdict(checkpoints: Path) -> Verdict:

@@ -134,7 +134,7 @@ def machine_text(table: pd.DataFrame) -> str:
         return "Nothing measured yet."
     first, load = table.iloc[0], table["load"].max()
     days = sorted({str(date)[:10] for date in table["date"]})
-    note = f" Other programs ran beside it (load up to {load:.1f}), so the processor’s time says more than the clock."
+    note = f" Other programs ran beside it (load up to {load:.1f}), so trust the processor’s time more than the clock’s."
     busy_text = note if busy_machine(table) else ""
     commits = " and ".join(sorted(set(table["commit"].astype(str))))
     return f"{shape_text(table)}; float32, torch {first['torch']}, {' and '.join(days)}, code {commits}.{busy_text}"
