@@ -104,7 +104,7 @@ def lead_words(model: Recommender) -> str:
     """What makes the expert that screens open with this one: its part of the first suggestion, or, where experts are mixed and no
     suggestion belongs to one, its votes."""
     if attribution.can_attribute(model):  # type: ignore[arg-type]
-        return "the one with the largest share of the first suggestion"
+        return "the strongest for this person: it has the largest share of the first suggestion"
     return "strongest for this person"
 
 

@@ -49,7 +49,7 @@ def describe_effect(row: Mapping[Hashable, Any], matched_row: Mapping[Hashable, 
     verdict = ablation.effect_verdict(row)
     ending = "."
     if verdict in ("unclear", "same"):
-        ending = ", but what people really chose next is ranked neither better nor worse, as far as we can measure."
+        ending = ", but what people really chose next is not clearly ranked better or worse."
     elif verdict == "worse" and matched_row is not None and matched_row["d_ndcg"] <= row["d_ndcg"]:
         ending = ". Removing another expert that as many people use does the same harm."
     return VERDICTS[verdict], f"**{row['replaced']:.1f} of 10** suggestions change{ending}"
