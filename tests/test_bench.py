@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from elastic_core.bench import events, training
-from elastic_core.bench.harness import peak_bytes, saved_bytes, time_in_turns
+from elastic_core.bench.harness import Contestant, measure_contestants, peak_bytes, saved_bytes, time_in_turns
 from elastic_core.bench.latency import SYSTEMS, Setting, measure_latency
 from elastic_core.bench.rows import COLUMNS, SAME, newest_together, read_rows, write_rows
 from elastic_core.commands import bench, main
@@ -47,6 +48,20 @@ def test_contestants_take_turns() -> None:
     times = time_in_turns([lambda: order.append("a"), lambda: order.append("b")], CPU, rounds=4, warmup=1)
     assert "".join(order) == "ab" + "abbaabba"
     assert [each.shape for each in times] == [(4, 2), (4, 2)], "by the clock and of the processor, a round a line"
+
+
+def test_a_ratio_is_of_two_jobs_in_the_same_rounds() -> None:
+    def work(amount: int) -> Callable[[], int]:
+        return lambda: sum(range(amount))
+
+    jobs = {("quick", 1): 100_000, ("peer", 1): 400_000, ("quick", 2): 400_000, ("peer", 2): 100_000, ("quick", 3): 1_000}
+    contestants = [Contestant(system, {"length": length}, work(amount)) for (system, length), amount in jobs.items()]
+    rows = measure_contestants("latency", contestants, CPU, peer="peer", rounds=9)
+    ratios = rows.set_index(["system", "length"])["ratio"]
+    assert ratios["quick", 1] > 2 and ratios["quick", 2] < 0.5
+    assert ratios.isna().sum() == 3, "a peer has none, and nobody who is timed without it"
+    spread = rows.dropna(subset="ratio")
+    assert (spread["ratio_low"] <= spread["ratio"]).all() and (spread["ratio"] <= spread["ratio_high"]).all()
 
 
 def test_rows_carry_everything_and_survive_a_file(tmp_path: Path) -> None:

@@ -41,13 +41,25 @@ class Contestant:
     measure_more: Callable[[], dict[str, Any]] = dict
 
 
-def measure_contestants(bench: str, contestants: Sequence[Contestant], device: torch.device, **harness: Any) -> pd.DataFrame:
-    """Time all contestants in turns and return a row for each; `harness` goes to `time_in_turns`."""
+def measure_contestants(
+    bench: str, contestants: Sequence[Contestant], device: torch.device, peer: str = "", **harness: Any
+) -> pd.DataFrame:
+    """Time all contestants in turns and return a row for each; `harness` goes to `time_in_turns`.
+
+    Where the system `peer` is timed in the same setting, `ratio` says how many times as fast as it the others are, round by round:
+    by the processor's time, on a GPU by the clock.
+    """
     times = time_in_turns([contestant.job for contestant in contestants], device, **harness)
-    return as_table([
-        row_of(bench, contestant.system, contestant.setting, seconds / contestant.repeats, device) | contestant.measure_more()
-        for contestant, seconds in zip(contestants, times, strict=True)
-    ])  # fmt: skip
+    seconds_each = [seconds / contestant.repeats for contestant, seconds in zip(contestants, times, strict=True)]
+    clock = 0 if device.type == "cuda" else 1
+    rows = []
+    for contestant, seconds in zip(contestants, seconds_each, strict=True):
+        row = row_of(bench, contestant.system, contestant.setting, seconds, device)
+        for other, peer_seconds in zip(contestants, seconds_each, strict=True):
+            if other.system == peer != contestant.system and other.setting == contestant.setting:
+                row |= name_quartiles("ratio", peer_seconds[:, clock] / seconds[:, clock], 3)
+        rows.append(row | contestant.measure_more())
+    return as_table(rows)
 
 
 def row_of(bench: str, system: str, setting: Mapping[str, Any], seconds: ndarray, device: torch.device) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from elastic_core.recipes import model_settings
 ITEMS = 3_416  # MovieLens-1M's catalogue
 DIRECTIONS = FORWARD, BOTH = ("forward", "forward+backward")
 ROWS = ("last", "all")
+FUSED = "sasrec-fused"  # what ratios are of
 CUDA_GRAPHS = "reduce-overhead"  # compiled so, a pass works in memory of its own, which no peak shows
 
 
@@ -104,7 +105,7 @@ def measure_latency(
         for system in systems:
             model = build_system(system, setting).to(device)
             contestants += [_make_contestant(system, model, batch, which, setting) for which in rows]
-    return measure_contestants("latency", contestants, device, **harness)
+    return measure_contestants("latency", contestants, device, peer=FUSED, **harness)
 
 
 def _make_contestant(system: str, model: models.Recommender, batch: Batch, rows: str, setting: Setting) -> Contestant:

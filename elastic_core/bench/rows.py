@@ -11,7 +11,8 @@
 | `memory` | the most memory of a process: one that trains a system, one that evaluates it (direction `evaluate`), or the app |
 | `crowd` | the app before many visitors at once (tests/load/crowd.py) |
 
-Seconds are the median over `rounds`, with quartiles (`_low`, `_high`); `processor` is time of the processor. Seconds and bytes
+Seconds are the median over `rounds`, with quartiles (`_low`, `_high`); `processor` is time of the processor.
+`ratio`: how many times as fast as fused SASRec in the same rounds. Seconds and bytes
 are of a whole batch. Columns that say nothing of a row are empty: NaN, or "" in `TEXTS`.
 """
 

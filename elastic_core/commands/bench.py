@@ -270,7 +270,7 @@ def _measured_before(rows: pd.DataFrame, expected: list[dict[str, object]], devi
 PRINTED_COLUMNS = "system direction rows length batch width k world objective span users processes think device threads".split()
 METRICS = {
     "peak_bytes": ("peak MB", 1e6), "saved_bytes": ("saved MB", 1e6), "rate": ("targets/s", 1), "p95": ("p95 s", 1),
-    "end_mb": ("MB", 1),
+    "end_mb": ("MB", 1), "ratio": ("times as fast", 1),
 }  # fmt: skip
 
 
