@@ -46,7 +46,7 @@ def measure_contestants(
 ) -> pd.DataFrame:
     """Time all contestants in turns and return a row for each; `harness` goes to `time_in_turns`.
 
-    Where the system `peer` is timed in the same setting, `ratio` says how many times as fast as it the others are, round by round:
+    Where the system `peer` is timed in the same setting, `ratio` says how many times as fast the others are, round by round:
     by the processor's time, on a GPU by the clock.
     """
     times = time_in_turns([contestant.job for contestant in contestants], device, **harness)
