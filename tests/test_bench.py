@@ -12,11 +12,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from elastic_core import models
 from elastic_core.bench import events, training
 from elastic_core.bench.harness import Contestant, measure_contestants, peak_bytes, saved_bytes, time_in_turns
-from elastic_core.bench.latency import SYSTEMS, Setting, measure_latency
+from elastic_core.bench.latency import SYSTEMS, Setting, measure_latency, measure_run
 from elastic_core.bench.rows import COLUMNS, SAME, newest_together, read_rows, write_rows
 from elastic_core.commands import bench, main
+from elastic_core.core.config import ModelConfig
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.services.speed.curves import graphics_card
@@ -78,6 +80,15 @@ def test_rows_carry_everything_and_survive_a_file(tmp_path: Path) -> None:
     file.write_text("bench,length\nlatency,short\n")
     with pytest.raises(InputError, match=r"rows\.csv is not a file of benchmark rows"):
         read_rows(file)
+
+
+def test_a_trained_run_is_timed_over_its_own_people(small_world: Dataset) -> None:
+    torch.manual_seed(0)
+    model = models.build(ModelConfig.known["elastic-slots"](length=8, layers=2, **SMALL), small_world.catalog).eval()
+    rows = measure_run("mine", model, small_world, 5, CPU, rounds=3, warmup=1).set_index("system")
+    assert list(rows.index) == ["elastic-slots", "sasrec-fused"] and set(rows["world"]) == {"mine"}
+    assert (rows[["batch", "length", "width"]] == [5, 8, 8]).all(axis=None)
+    assert rows["ratio"].notna().tolist() == [True, False]
 
 
 def test_a_comparison_is_of_one_measurement() -> None:

@@ -8,24 +8,26 @@ memory, as in the papers) and `fused` (scaled dot-product attention of torch).
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
 from elastic_core import models
 from elastic_core.bench.harness import Contestant, measure_contestants, peak_bytes, saved_bytes
-from elastic_core.core.batches import Batch
+from elastic_core.core.batches import Batch, histories_batch
+from elastic_core.core.histories import Dataset
 from elastic_core.core.step import autocast_context
-from elastic_core.recipes import model_settings
+from elastic_core.recipes import PEER, model_settings
 
 ITEMS = 3_416  # MovieLens-1M's catalogue
 DIRECTIONS = FORWARD, BOTH = ("forward", "forward+backward")
 ROWS = ("last", "all")
-FUSED = "sasrec-fused"  # what ratios are of
+FUSED = f"{PEER}-fused"  # what ratios are of
 CUDA_GRAPHS = "reduce-overhead"  # compiled so, a pass works in memory of its own, which no peak shows
 
 
@@ -108,7 +110,26 @@ def measure_latency(
     return measure_contestants("latency", contestants, device, peer=FUSED, **harness)
 
 
-def _make_contestant(system: str, model: models.Recommender, batch: Batch, rows: str, setting: Setting) -> Contestant:
+def measure_run(
+    name: str, model: models.Recommender, dataset: Dataset, batch_size: int, device: torch.device, **harness: Any
+) -> pd.DataFrame:
+    """Time the last row of a trained model over histories of its own people, padded as they come, and of fused SASRec of the same
+    size with random weights, which do not change its time. What a model prepares once for all people is not timed."""
+    names = [size for size in "length width layers heads k n_subkeys".split() if hasattr(model.config, size)]
+    sizes = {size: getattr(model.config, size) for size in names}
+    users = np.random.default_rng(0).permutation(dataset.users_with_target("test"))[:batch_size]
+    ends, histories, setting = dataset.split_ends("test"), dataset.histories, Setting(batch=len(users), **sizes)
+    batch = histories_batch([histories.user_items(user)[: ends[user]] for user in users], setting.length)
+    times = torch.arange(batch.items.shape[1]).expand_as(batch.items) * 3_600  # for models that read the clock
+    batch = replace(batch, times=times).to(device)
+    systems = {model.config.name: model, FUSED: build_system(FUSED, setting).to(device)}
+    contestants = [_make_contestant(system, each, batch, "last", setting, world=name) for system, each in systems.items()]
+    return measure_contestants("latency", contestants, device, peer=FUSED, **harness)
+
+
+def _make_contestant(
+    system: str, model: models.Recommender, batch: Batch, rows: str, setting: Setting, world: str = ""
+) -> Contestant:
     device, training = batch.items.device, setting.direction == BOTH
     model.train(training)
     run_pass = timed_pass(model, rows)
@@ -136,7 +157,8 @@ def _make_contestant(system: str, model: models.Recommender, batch: Batch, rows:
                 sizes["saved_bytes"] = saved_bytes(partial(run_pass, batch), model.parameters())
         return sizes
 
-    return Contestant(system, {"rows": rows, **asdict(setting)}, job, measure_more=memory)
+    where = {"world": world} if world else {}
+    return Contestant(system, {"rows": rows, **asdict(setting), **where}, job, measure_more=memory)
 
 
 def timed_pass(model: models.Recommender, rows: str) -> Callable[[Batch], Tensor]:

@@ -13,6 +13,7 @@ keeps. What was measured before by this code on this machine is not measured aga
 
   elastic bench --lengths 64,256 --k 8 --directions forward
   elastic bench --lengths 1024,65536 --systems elastic,elastic-two-way --interleave --seconds 120
+  elastic bench --runs planted-long-elastic-slots --threads 1    a trained model over its own people, padded as they come
   elastic bench --compile default --lengths 1024 --directions forward    by torch.compile; on CUDA reduce-overhead
   elastic bench events --batch 1 --lengths 256,1024,4096 --threads 1
   elastic bench training --threads 1                  64 rows of 200 events; --world ml-1m: MovieLens-1M
@@ -36,10 +37,10 @@ import typer
 from elastic_core import models
 from elastic_core.bench import events, latency, training
 from elastic_core.bench.harness import use_threads
-from elastic_core.bench.latency import BOTH, CUDA_GRAPHS, FORWARD, ROWS, Setting, measure_latency
+from elastic_core.bench.latency import BOTH, CUDA_GRAPHS, FORWARD, ROWS, Setting, measure_latency, measure_run
 from elastic_core.bench.rows import SAME_CODE, read_rows, write_rows
 from elastic_core.commands.options import DeviceOption, JsonOption, SetOption, end_time, split_commas
-from elastic_core.commands.run_lookup import print_note
+from elastic_core.commands.run_lookup import load_run, print_note
 from elastic_core.core.elastic import MemoryConfig
 from elastic_core.errors import InputError
 from elastic_core.machine import describe_machine, find_device
@@ -82,6 +83,7 @@ class Request:
     seconds: float
     interleave: bool
     max_memory: float
+    runs: list[str]
 
 
 def run_command(
@@ -120,6 +122,9 @@ def run_command(
     max_memory: Annotated[
         float, typer.Option("--max-memory", metavar="GB", help="Leave out eager attention above so many GB.")
     ] = 6.0,
+    runs: Annotated[
+        str, typer.Option(metavar="NAME,…", help="Of latency: trained runs over their own people, beside SASRec of their size.")
+    ] = "",
     out: Annotated[
         Path,
         typer.Option(
@@ -134,6 +139,7 @@ def run_command(
         request = Request(
             kind, split_commas(systems), split_commas(lengths), split_commas(directions), batch, width, k, n_subkeys, heads,
             dropout, world, changes or [], threads, precision, compile_mode or "", gpu, rounds, seconds, interleave, max_memory,
+            split_commas(runs),
         )  # fmt: skip
         if not minutes >= 0:
             raise InputError("--minutes must be 0 or more")
@@ -159,6 +165,8 @@ def _plan_steps(request: Request, device: torch.device) -> Iterator[Step]:
     """Yield what is asked for, one step after the other."""
     if request.gpu:
         yield from _plan_gpu(request, device)
+    elif request.runs:
+        yield from _plan_runs(request, device)
     elif request.kind == "latency":
         settings = [_make_setting(request, n, direction) for direction in request.directions for n in _parse_lengths(request)]
         yield from _plan_latency(request, settings, device)
@@ -178,6 +186,15 @@ def _plan_latency(request: Request, settings: list[Setting], device: torch.devic
         words = "\n".join(f"{setting.direction}, N = {setting.length}, {setting.batch} histories" for setting in group)
         rows = [{"system": system, "rows": which, **asdict(setting)} for setting in group for system in systems for which in ROWS]
         yield Step(words, partial(measure_latency, group, device, systems, **_harness_options(request)), rows)
+
+
+def _plan_runs(request: Request, device: torch.device) -> Iterator[Step]:
+    """One step a run: its model over its own people."""
+    for name in request.runs:
+        _, dataset, model = load_run(name, str(device))
+        batch = request.batch or max(1, BATCH_EVENTS // model.length)
+        measure = partial(measure_run, name, model, dataset, batch, device, **_harness_options(request))
+        yield Step(f"{name}, {batch} of its people", measure, [])
 
 
 def _plan_gpu(request: Request, device: torch.device) -> Iterator[Step]:
