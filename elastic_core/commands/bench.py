@@ -190,8 +190,10 @@ def _plan_latency(request: Request, settings: list[Setting], device: torch.devic
 
 def _plan_runs(request: Request, device: torch.device) -> Iterator[Step]:
     """One step a run: its model over its own people."""
+    threads = torch.get_num_threads()
     for name in request.runs:
         _, dataset, model = load_run(name, str(device))
+        torch.set_num_threads(threads)  # as asked for; a run that is opened takes what is free
         batch = request.batch or max(1, BATCH_EVENTS // model.length)
         measure = partial(measure_run, name, model, dataset, batch, device, **_harness_options(request))
         yield Step(f"{name}, {batch} of its people", measure, [])
