@@ -23,7 +23,7 @@ from typing import Any
 
 OURS = ("sasrec", "elastic")
 LENGTH, WIDTH, LAYERS, HEADS, DROPOUT = 200, 64, 2, 2, 0.2
-SECONDS, ROUNDS = 30.0, 5  # of a turn, after its first step
+SECONDS, ROUNDS = 20.0, 3  # of a turn, after its first step
 Step = Callable[[], int]  # returns the targets that it learned from
 
 
