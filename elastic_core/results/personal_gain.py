@@ -15,13 +15,14 @@ from elastic_core.data.source_catalog import PLANTED, is_available
 from elastic_core.files import write_text
 from elastic_core.machine import code_commit
 from elastic_core.results.compare import CompareRuns, compare_if_ranked, make_claims
-from elastic_core.results.reproduce import RETRIEVED, System, planned_runs
+from elastic_core.results.reproduce import LONG_HISTORY, RETRIEVED, System, planned_runs
 from elastic_core.results.systems import OURS, DataSet, main_protocol, model_label
 from elastic_core.text import true_minus
 
 FILE = "interests.csv"
 COLUMNS = ["data", "hash", "users", "items", "interests", "largest", "chance", "commit"]
 SHARED = "memory-none"
+ENDINGS = {"": "", LONG_HISTORY: ", last 1,000 events"}  # of a title, by the mark of the pair
 
 
 def write_interest_counts(root: Path, tell: Callable[[str], None] = print) -> Path:
@@ -53,8 +54,9 @@ def read_interest_counts(root: Path) -> pd.DataFrame:
 def personal_gains(
     measured: Sequence[DataSet], interests: pd.DataFrame, compare: CompareRuns = compare_if_ranked
 ) -> pd.DataFrame:
-    """A row a pair: title of the data, whether they are `made up`, model, k, interests, interests an expert, NDCG@10 by the
-    protocol of claims, personal minus shared with its interval, winner (`A`: personal), trainings of each, users."""
+    """A row a pair: title of the data, with the length that is read where it is not the usual one, whether they are `made up`,
+    model, k, interests, interests an expert, NDCG@10 by the protocol of claims, personal minus shared with its interval, winner
+    (`A`: personal), trainings of each, users."""
     known = dict(zip(interests["hash"], interests["interests"], strict=True))
     pairs = [(data_set, *pair) for data_set in measured for pair in _pairs(data_set)]
     comparisons = [
@@ -70,8 +72,9 @@ def personal_gains(
             continue
         k = int(run.config.model.k)  # type: ignore[attr-defined]
         rows.append((
-            data_set.title, is_made_up, model_label(own.model), k, int(count), count / k, comparison.difference, comparison.low,
-            comparison.high, claim.winner, min(len(data_set.systems[own]), len(data_set.systems[shared])), comparison.users,
+            data_set.title + ENDINGS[own.mark], is_made_up, model_label(own.model), k, int(count), count / k,
+            comparison.difference, comparison.low, comparison.high, claim.winner,
+            min(len(data_set.systems[own]), len(data_set.systems[shared])), comparison.users,
         ))  # fmt: skip
     columns = [
         "data", "made up", "model", "k", "interests", "interests an expert", "difference", "low", "high", "winner", "seeds",
@@ -86,7 +89,9 @@ def _pairs(data_set: DataSet) -> Iterator[tuple[System, System]]:
         for k in RETRIEVED:
             yield from _pair(data_set, System(model, f"k{k}"), System(model, f"k{k}-{SHARED}"))
         plain = [
-            system for system in data_set.systems if system.model == model and not (system.variant or system.own or system.mark)
+            system
+            for system in data_set.systems
+            if system.model == model and not (system.variant or system.own) and system.mark in ENDINGS
         ]
         for own in plain:
             yield from _pair(data_set, own, own._replace(variant=SHARED))

@@ -86,7 +86,7 @@ MARK_LABELS = {
     REPEAT_COUNTS: "with a bonus per time seen",
     OWN_OUTPUT: "with output table of its own",
     OWN_REPEATS: "with output table and seen-item bonus",
-    LONG_HISTORY: "reads the last 1,000 events",
+    LONG_HISTORY: "of 1,000 events",
 }
 # A variant in a run's name, where what stands before the first comma or bracket of `VARIANTS` does not tell it from others.
 SHORT_VARIANTS = {
