@@ -103,7 +103,7 @@ def test_a_comparison_is_of_one_measurement() -> None:
 
 def test_the_shipped_rows_are_of_the_current_form() -> None:
     rows = read_rows(ROOT / "checkpoints" / "benchmarks.csv")
-    assert set(rows["bench"]) == {"latency", "training", "events", "memory", "crowd"}
+    assert set(rows["bench"]) == {"latency", "training", "events", "memory", "crowd", "libraries"}
     assert not rows.duplicated(SAME).any()
     assert (rows.loc[rows["bench"] == "latency", ["seconds", "processor"]] > 0).all(axis=None)
     assert len(rows[rows["device"].str.contains("NVIDIA")]) == 30, "these cannot be measured again"

@@ -10,6 +10,7 @@
 | `events` | one new event of every user of a batch whose states are kept |
 | `memory` | the most memory of a process: one that trains a system, one that evaluates it (direction `evaluate`), or the app |
 | `crowd` | the app before many visitors at once (tests/load/crowd.py) |
+| `libraries` | training beside other libraries: `rate` by the processor, `ratio` to our SASRec (tests/load/libraries.py) |
 
 Seconds are the median over `rounds`, with quartiles (`_low`, `_high`); `processor` is time of the processor.
 `ratio`: how many times as fast as fused SASRec in the same rounds. Seconds and bytes

@@ -41,7 +41,7 @@ def draw_agreement(table: pd.DataFrame, p: Palette) -> go.Figure:
     figure.add_vline(x=0, line_color=p.line)
     return style_figure(
         figure, p, 360, xaxis_title="alone (only the order counts)", xaxis_zeroline=False,
-        yaxis_title="measured: score with it, less without it", yaxis_zeroline=False,
+        yaxis_title="measured: score with it minus score without it", yaxis_zeroline=False,
     )  # fmt: skip
 
 

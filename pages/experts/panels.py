@@ -82,8 +82,8 @@ def _select_row(key: str) -> None:
 # --- who uses it -----------------------------------------------------------------------------------------------------
 
 GROUPS = {
-    "top": "Use it most", "middle": "In between", "just in": "Only just use it", "just out": "Only just missed it",
-    "random": "Drawn at random",
+    "top": "Use it most", "middle": "In between", "just in": "Use it, with the fewest votes",
+    "just out": "Missed it by a few votes", "random": "Drawn at random",
 }  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def _show_own_experts(subject: Subject, user: int) -> None:
 
 # --- what it stands for ----------------------------------------------------------------------------------------------
 
-SOURCES = {"people": "In the histories of its people", "reads": "In what it reads of them"}
+SOURCES = {"people": "In the histories of its people", "reads": "In its slots"}
 
 
 def _show_genres(subject: Subject, expert: int) -> None:
@@ -156,7 +156,8 @@ def _show_genres(subject: Subject, expert: int) -> None:
         st.write(f"Only {survey.traffic.load[expert]} people use this expert, too few to say anything about genres.")
         return
     reference = "all histories" if source == "people" else "the same histories, read evenly"
-    st.markdown(f"Its share for {frame['n'].iloc[0]} people, divided by its share in {reference}. **× 1** means no difference.")
+    n_users = frame["n"].iloc[0]
+    st.markdown(f"Each genre’s share for {n_users} people, divided by its share in {reference}. **× 1** means no difference.")
     first = frame.iloc[0]
     best = f"{first['genre']}, {first['lift']:.2f} ({first['low']:.2f} to {first['high']:.2f})"
     alt = f"Lift of {len(frame)} genres with intervals. First: {best}."

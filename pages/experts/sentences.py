@@ -48,7 +48,9 @@ def describe_effect(row: Mapping[Hashable, Any], matched_row: Mapping[Hashable, 
     much."""
     verdict = ablation.effect_verdict(row)
     ending = "."
-    if verdict in ("unclear", "same"):
+    if verdict == "same":
+        ending = ", and NDCG@10 stays the same."
+    elif verdict == "unclear":
         ending = ", but what people really chose next is not clearly ranked better or worse."
     elif verdict == "worse" and matched_row is not None and matched_row["d_ndcg"] <= row["d_ndcg"]:
         ending = ". Removing another expert that as many people use does the same harm."

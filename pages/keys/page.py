@@ -41,7 +41,7 @@ def choose_searching_event() -> VoteTally:
     tally = votes.tally_votes(context.model, context.dataset, context.user)
     return tally.select_event(
         choose_from_list(
-            f"Which {tally.words.singular} searches?", tally.event_options, key=EVENT, control_name="Event", width=260
+            f"For which {tally.words.singular}?", tally.event_options, key=EVENT, control_name="Event", width=260
         )
     )
 
