@@ -204,7 +204,7 @@ def _text_data(context: Context, trace: ModelTrace, n_earlier: int, any_misfit: 
     values = {
         "one": item_words.singular, "many": item_words.plural, "did": item_words.verb, "k": k, "shown": len(trace.indices),
         "step": 4 if k else 2,
-        "before": f"after {n_earlier:,} earlier" if n_earlier else "oldest first",
+        "before": f"after {n_earlier:,} earlier, newest last" if n_earlier else "oldest first",
         "gold": user_cards.NEXT_BASKET if context.dataset.in_baskets else f"really {item_words.verb} next",
         "gold_legend": "It was in the next basket." if context.dataset.in_baskets else f"They really {item_words.verb} it next.",
     }  # fmt: skip
