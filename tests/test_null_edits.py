@@ -86,9 +86,9 @@ def test_the_last_edit_is_judged_from_where_it_was_made(small_world: Dataset) ->
 def test_counts_and_ranges_are_of_the_others() -> None:
     found = NullEdits(pd.DataFrame({"done": list("abcde"), "places": [3.0, -3, 1, 0, 2], "furthest": [7, 2, 1, 9, 2],
                                  "replaced": [0, 1, 2, 0, 0]}))  # fmt: skip
-    assert found.rows("watched")[0][1:] == ("3", "1.5 (all: 0 to 3)", "1 of 4")
-    assert found.rows("watched")[1][1:] == ("7", "2 (all: 1 to 9)", "1 of 4")
-    assert found.rows("watched")[2][1:] == ("0", "0.5 (all: 0 to 2)", "–"), "nobody is asked how many reached nothing"
+    assert found.rows("watched")[0][1:] == ("3", "1.5 (0 to 3)", "1 of 4")
+    assert found.rows("watched")[1][1:] == ("7", "2 (1 to 9)", "1 of 4")
+    assert found.rows("watched")[2][1:] == ("0", "0.5 (0 to 2)", "–"), "nobody is asked how many reached nothing"
     unknown = NullEdits(found.table.assign(places=np.nan))
     assert len(unknown.rows("watched")) == 2
 

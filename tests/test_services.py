@@ -116,9 +116,9 @@ def test_of_a_next_basket_is_said_how_much_the_list_guesses(data: Dataset, model
 
 def test_only_active_experts_are_counted_as_the_same(data: Dataset, model: Recommender) -> None:
     start = predict_user(model, data, 2)
-    assert start.others_retrieved(start) == f"The same {K} experts."
+    assert start.others_retrieved(start) == f"The {K} experts are the same as before."
     silenced = predict_user(model, data, 2, [Silence(start.experts[0])])
-    assert silenced.others_retrieved(start) == f"The same {K - 1} other experts."
+    assert silenced.others_retrieved(start) == f"The {K - 1} other experts are the same as before."
 
 
 def test_silencing_is_taking_the_row_out_and_leaves_the_model_alone(data: Dataset, model: Recommender) -> None:

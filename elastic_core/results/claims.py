@@ -108,11 +108,11 @@ class Question(NamedTuple):
 
 QUESTIONS = (
     Question(
-        "baseline", "ELASTIC beats the best baseline, which only counts events.", "elastic", COUNTING,
+        "baseline", "ELASTIC beats the best rule that only counts.", "elastic", COUNTING,
         "More people, or a baseline that counts better.",
     ),
     Question(
-        "slots-baseline", "ELASTIC with interest slots (ours) beats the best baseline, which only counts events.",
+        "slots-baseline", "ELASTIC with interest slots (ours) beats the best rule that only counts.",
         "elastic-slots", COUNTING,
         "More people, or a baseline that counts better.",
     ),
@@ -129,7 +129,7 @@ QUESTIONS = (
         System("elastic", "memory-none"), "More seeds without a memory, or data with more interests than people share.",
     ),
     Question(
-        "slots-memory", "With interest slots, personal experts improve them.", "elastic-slots",
+        "slots-memory", "With interest slots, personal experts improve recommendations.", "elastic-slots",
         System("elastic-slots", "memory-none"),
         "More seeds without a memory on real data, or a made-up world with fewer interests than slots.",
     ),

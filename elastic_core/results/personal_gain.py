@@ -112,11 +112,11 @@ def gain_sentence(gains: pd.DataFrame) -> str:
             continue
         text = f"{name} in {len(better)} of {len(part)} comparisons"
         if len(better):
-            text += f" (with {better['interests an expert'].min():.3g} interests for each expert, or more)"
+            text += f" (with {better['interests an expert'].min():.3g} interests for each retrieved expert, or more)"
         texts.append(text)
     if not texts:
         return "No model was trained with personal and with shared experts on the same data."
-    sentence = f"Experts that are retrieved for each person are better than the same k for everybody {', '.join(texts)}."
+    sentence = f"Experts that are retrieved for each person are better than the same few for everybody {', '.join(texts)}."
     claimed = gains[gains["winner"] == "A"]
     if claimed.empty:
         return sentence

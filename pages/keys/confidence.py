@@ -102,9 +102,9 @@ def _show_ungated_list(context: page_context.Context) -> None:
     by_chance = low if low == high else f"{low} to {high}"
     st.markdown(
         f"**Person {context.user + 1}’s list without the gate.** If every weight is 1, {new or 'none'} of the ten suggestions "
-        f"{'is' if new == 1 else 'are'} others than before. What they {context.item_words.verb} next "
+        f"{'changes' if new == 1 else 'change'}. What they {context.item_words.verb} next "
         f"{comparison.change.truth_moved}. "
-        f"With random weights instead, {by_chance} of the ten would be others ({len(comparison.chance)} tries)."
+        f"With random weights instead, {by_chance} of the ten would change ({len(comparison.chance)} tries)."
     )
 
 

@@ -30,7 +30,7 @@ def describe_regions(text: bool, region: Region) -> tuple[str, str]:
     places = 3 if text else 2  # as they are shown: nobody reads "more than 5 to 9%" of 9%
     observed, lowest, highest = (round(value, places) for value in (alike, low, high))
     comparison = "more often than" if observed > highest else "no more often than" if observed >= lowest else "less often than"
-    return f"Experts of one colour are neighbours **{comparison} chance** explains.", TEXT(
+    return f"In the full numbers, experts of one colour are neighbours **{comparison} chance** explains.", TEXT(
         "SURE_COLOUR", number=number, chance=chance
     )
 
@@ -46,7 +46,7 @@ def describe_trust(panel: pd.DataFrame, method: str, agreement: float | None) ->
     amount = "much more than" if gain > 0.3 else "a little more than" if gain > 0.1 else "no more than"
     sentence = (
         f"This picture keeps **{best:.0%}** of an expert’s {near} nearest neighbours; a picture of random numbers keeps "
-        f"{noise:.0%}. **It shows {amount} chance.**"
+        f"{noise:.0%}. **That is {amount} chance.**"
     )
     doubts = [TEXT("SURE_TRUST", trust=expert_rows["trust"].mean(), noise=null_rows["trust"].mean())]
     if agreement is not None and method == "UMAP":

@@ -123,4 +123,4 @@ def test_the_picture_says_first_what_it_keeps_and_what_chance_keeps(trust: float
     said, _ = sentences.describe_trust(panel, "PCA", None)
     assert said.startswith("This picture keeps **14%** of an expert’s 15 nearest neighbours;")
     assert "a picture of random numbers keeps 13%." in said
-    assert said.endswith(f"**It shows {amount} than chance.**")
+    assert said.endswith(f"**That is {amount} than chance.**")

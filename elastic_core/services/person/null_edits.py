@@ -42,16 +42,16 @@ class NullEdits(NamedTuple):
     def rows(self, did: str) -> list[tuple[str, str, str, str]]:
         """What is compared, the edit's number, the others' (`1 (95%: 0 to 9)`: median and range, either way; of all where they
         are few), and how many of them reach it; `did` is what people do with items."""
-        names = {"furthest": "largest move within the list (places)", "replaced": "replaced among the ten"}
+        names = {"furthest": "largest move of an item that is in the list now (places)", "replaced": "replaced among the ten"}
         if self.truth_known:
             names = {"places": f"places that what they {did} next moved"} | names
         rows = []
         for column, name in names.items():
             own, *other_histories = self.table[column].abs()
-            range_text, tails = ("95%", (0.025, 0.975)) if self.n >= ENOUGH else ("all", (0.0, 1.0))
+            range_text, tails = ("95%: ", (0.025, 0.975)) if self.n >= ENOUGH else ("", (0.0, 1.0))
             low, high = np.quantile(other_histories, tails, method="inverted_cdf")
             null = (
-                f"{np.median(other_histories):g} ({range_text}: {low:.0f} to {high:.0f})"
+                f"{np.median(other_histories):g} ({range_text}{low:.0f} to {high:.0f})"
                 if any(other_histories)
                 else "none changed it"
             )

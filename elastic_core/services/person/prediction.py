@@ -59,7 +59,8 @@ class Prediction(NamedTuple):
             return ""
         others = "other " if count < len(self.experts) else ""  # than the silenced ones
         if not new:
-            return f"The same {others}expert." if count == 1 else f"The same {count} {others}experts."
+            same = f"{others}expert is" if count == 1 else f"{count} {others}experts are"
+            return f"The {same} the same as before."
         return f"{new} of its {count} {others}experts {'is new' if new == 1 else 'are new'}."
 
 
