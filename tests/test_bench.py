@@ -82,6 +82,11 @@ def test_rows_carry_everything_and_survive_a_file(tmp_path: Path) -> None:
         read_rows(file)
 
 
+def test_runs_are_timed_by_latency_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "training", "--runs=planted-elastic"]) == 2
+    assert "--runs goes with latency" in capsys.readouterr().err
+
+
 def test_a_trained_run_is_timed_over_its_own_people(small_world: Dataset) -> None:
     torch.manual_seed(0)
     model = models.build(ModelConfig.known["elastic-slots"](length=8, layers=2, **SMALL), small_world.catalog).eval()

@@ -59,14 +59,21 @@ def test_the_table_holds_what_the_rows_and_the_ranks_say() -> None:
     for row in rows:
         folder = FOLDERS / row.run
         assert not folder.exists() or row.weights == weights_fingerprint(open_run(folder)), "measured on other weights"
+
+
+def test_what_a_setting_costs_is_the_paired_difference_to_the_usual_one() -> None:
+    measured, _ = data_sets(store.load(CHECKPOINTS))
     groceries = next(each for each in measured if each.key == "groceries")
-    usual = groceries.systems[System("elastic-slots", budget="20 minutes of processor")]
-    for system, runs in groceries.systems.items():
-        changed = table[(table["data"] == groceries.title) & (table["k"] == runs[0].config.to_dict()["model"].get("k"))]
-        if system.variant not in ("k-4", "k-2") or changed.empty:
-            continue
-        found = compare_runs(runs, usual, main_protocol(groceries.systems))
-        assert changed["change"].tolist() == [pytest.approx(found.difference / found.mean_b)]
+    usual = System("elastic-slots", budget="20 minutes of processor")
+    changed = usual._replace(variant="memory-none")
+    names = [groceries.systems[system][0].name for system in (usual, changed)]
+    rows = [ownership.OwnershipRow(name, "00", "0123456789", 8, 100, 80, 40, 10.0) for name in names]
+    table = ownership.ownership_table(measured, rows)
+    found = compare_runs(groceries.systems[changed], groceries.systems[usual], main_protocol(groceries.systems))
+    expected = [value / found.mean_b for value in (found.difference, found.low, found.high)]
+    costs = table[["change", "low", "high"]].to_numpy()
+    assert np.isnan(costs).all(1).tolist() == [True, False], "the usual one costs nothing beside itself"
+    assert costs[1].tolist() == pytest.approx(expected)
 
 
 def test_the_sentence_names_a_setting_only_where_accuracy_holds() -> None:

@@ -13,8 +13,8 @@
 | `libraries` | training beside other libraries: `rate` by the processor, `ratio` to our SASRec (tests/load/libraries.py) |
 
 Seconds are the median over `rounds`, with quartiles (`_low`, `_high`); `processor` is time of the processor.
-`ratio`: how many times as fast as fused SASRec in the same rounds. Seconds and bytes
-are of a whole batch. Columns that say nothing of a row are empty: NaN, or "" in `TEXTS`.
+`ratio`: how many times as fast as fused SASRec in the same rounds. Seconds and bytes are of a whole batch. Columns that say
+nothing of a row are empty: NaN, or "" in `TEXTS`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

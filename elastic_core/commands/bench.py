@@ -270,6 +270,8 @@ def check_request(request: Request) -> None:
         raise InputError(f"--lengths must be whole numbers of at least 2, not {','.join(request.lengths)}")
     if request.rounds < 1 or min(request.threads, request.batch) < 0:
         raise InputError("--rounds must be at least 1, --threads and --batch at least 0")
+    if request.runs and request.kind != "latency":
+        raise InputError("--runs goes with latency")
     if request.world not in training.WORLDS:
         raise InputError(f"unknown world {request.world!r}; known are {', '.join(training.WORLDS)}")
     if not (request.max_memory >= 0 and request.seconds >= 0):

@@ -86,8 +86,7 @@ def _compare_run_lists(a: list[Run], b: list[Run], protocol: str) -> Comparison 
 
 def measure_personal_gains(measured: Sequence[DataSet], root: Path) -> pd.DataFrame:
     """Personal minus shared experts, a row a pair of systems (results/personal_gain.py)."""
-    runs = [run for data_set in measured for runs in data_set.systems.values() for run in runs]
-    return _compute_gains(runs, root / personal_gain.FILE, measured)
+    return _compute_gains(_all_runs(measured), root / personal_gain.FILE, measured)
 
 
 @cached_data(4, "Comparing personal with shared experts …")
@@ -97,13 +96,16 @@ def _compute_gains(runs: list[Run], file: Path, _measured: Sequence[DataSet]) ->
 
 def measure_ownership(measured: Sequence[DataSet], root: Path) -> pd.DataFrame:
     """How often a first suggestion belongs to one expert, a row a system (services/evidence/ownership.py)."""
-    runs = [run for data_set in measured for runs in data_set.systems.values() for run in runs]
-    return _compute_ownership(runs, root / ownership.FILE, measured)
+    return _compute_ownership(_all_runs(measured), root / ownership.FILE, measured)
 
 
 @cached_data(4, "Comparing settings …")
 def _compute_ownership(runs: list[Run], file: Path, _measured: Sequence[DataSet]) -> pd.DataFrame:
     return ownership.ownership_table(_measured, ownership.read_ownership(file.parent), compare_systems)
+
+
+def _all_runs(measured: Sequence[DataSet]) -> list[Run]:
+    return [run for data_set in measured for runs in data_set.systems.values() for run in runs]
 
 
 def compare_by_protocol(a: Sequence[Run], b: Sequence[Run]) -> list[Comparison]:

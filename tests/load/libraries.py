@@ -5,9 +5,9 @@
 Each library lives in an environment of its own (`pip install recbole==1.2.1`, `pip install "rectools[torch]"`), where this file
 runs as a script without `elastic_core`. All take turns on one thread, each in a process of its own: MovieLens-1M, 64 numbers an
 item, two layers, two heads, 200 events, dropout 0.2, softmax over all items. Each library forms its batches as it likes: RecBole
-makes a row of every prefix of a history and learns from its last event (256 rows a step: 2,048, its default, take more
-than ten gigabytes), the others learn from every event of a row. The time of
-the first step, and of what comes before it, is left out. Rows go to `benchmarks.csv` under the bench `libraries`.
+makes a row of every prefix of a history and learns from its last event (256 rows a step: 2,048, its default, take more than ten
+gigabytes), the others learn from every event of a row. The time of the first step, and of what comes before it, is left out. Rows
+go to `benchmarks.csv` under the bench `libraries`.
 """
 
 import argparse
@@ -24,7 +24,6 @@ from typing import Any
 OURS = ("sasrec", "elastic")
 LENGTH, WIDTH, LAYERS, HEADS, DROPOUT = 200, 64, 2, 2, 0.2
 SECONDS, ROUNDS = 20.0, 3  # of a turn, after its first step
-Step = Callable[[], int]  # returns the targets that it learned from
 
 
 def time_steps(steps: Iterator[int], seconds: float = SECONDS) -> dict[str, float]:
