@@ -176,6 +176,19 @@ def release_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def peak_memory() -> int:
+    """The most bytes of memory that this process has held. Linux and macOS tell.
+
+    Linux says so in `/proc`; what `getrusage` says there counts the process that started this one, too.
+    """
+    import resource  # not on Windows
+
+    with contextlib.suppress(OSError):
+        (line,) = re.findall(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"), re.MULTILINE)
+        return 1024 * int(line)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS counts bytes
+
+
 def describe_machine(device: torch.device) -> dict[str, Any]:
     """What every measured row carries: device, threads, load (of the machine, 0 where it does not tell), torch, commit, date."""
     return {

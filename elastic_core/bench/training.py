@@ -29,7 +29,7 @@ from elastic_core.bench.harness import name_quartiles, row_of, time_in_turns
 from elastic_core.bench.rows import as_table
 from elastic_core.core.step import Optimization
 from elastic_core.data import Dataset, load
-from elastic_core.machine import find_device, keep_memory
+from elastic_core.machine import find_device, keep_memory, peak_memory
 from elastic_core.recipes import DEFAULT, PEER
 from elastic_core.run_config import DataConfig, PlantedConfig, RunConfig
 
@@ -116,10 +116,5 @@ def _train_alone(
     device = find_device(device_name)
     trainee = Trainee(config, dataset or load(WORLDS[world]), device)
     (seconds,) = time_in_turns([trainee.take_step], device, rounds=steps, warmup=0, seconds=math.inf)
-    if device.type == "cuda":
-        peak = torch.cuda.max_memory_allocated(device)
-    else:
-        import resource  # Linux and macOS have it
-
-        peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # Linux counts kilobytes
+    peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else peak_memory()
     return row_of("memory", config.model.name, trainee.row_setting(world), seconds, device) | {"peak_bytes": peak}
