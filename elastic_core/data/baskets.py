@@ -52,7 +52,7 @@ class BasketDataset(Dataset):
 
     def reorder_events(self, rng: np.random.Generator) -> Dataset:
         """The same baskets with the items of each in another order."""
-        order = np.lexsort((rng.random(len(self.baskets), dtype=np.float32), self.baskets))
+        order = np.argsort(self.baskets + rng.random(len(self.baskets), dtype=np.float32), kind="stable")
         return replace(self, histories=replace(self.histories, items=self.histories.items[order]))
 
     def next_targets(self, rng: np.random.Generator) -> ndarray:
@@ -88,7 +88,7 @@ def with_baskets(dataset: Dataset) -> BasketDataset:
     histories = dataset.histories
     users = np.repeat(np.arange(histories.n_users, dtype=np.int32), histories.lengths)
     baskets = np.cumsum(_first_of_basket(histories, users), dtype=np.int32) - np.int32(1)
-    items = histories.items[np.lexsort((_hash_events(dataset, users), baskets))]
+    items = histories.items[_order_in_baskets(baskets, _hash_events(dataset, users))]
     starts = np.flatnonzero(np.diff(baskets, prepend=-1))  # of every basket
     last = baskets[histories.offsets[1:] - 1]  # number of everybody's last basket
     same = {field.name: getattr(dataset, field.name) for field in fields(Dataset)}
@@ -125,6 +125,13 @@ def _first_of_basket(histories: Histories, users: ndarray) -> ndarray:
     changes = np.ones(len(users), dtype=bool)
     changes[1:] = (np.diff(histories.times) != 0) | (np.diff(users) != 0)
     return changes
+
+
+def _order_in_baskets(baskets: ndarray, hashes: ndarray) -> ndarray:
+    """int64 [events]: by basket, and in it by hash, of which as many bits count as the basket's number leaves; one key sorts ten
+    times as fast as two."""
+    bits = np.uint64(int(baskets[-1]).bit_length())
+    return np.argsort((baskets.astype(np.uint64) << (np.uint64(64) - bits)) | (hashes >> bits), kind="stable")
 
 
 def _hash_events(dataset: Dataset, users: ndarray) -> ndarray:

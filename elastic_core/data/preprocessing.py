@@ -111,7 +111,7 @@ def preprocess(
             key = -order if ties == "reversed" else _hash_rows(users, user_ids, items, item_ids, times)
             items[tied_events] = items[tied_events[np.lexsort((key[tied_events], moments))]]
         # Rows alike in user, item and time are one event written twice. (Without times a repeat is a real event.)
-        repeated_events = tied_events[pd.DataFrame({"moment": moments, "item": items[tied_events]}).duplicated().to_numpy()]
+        repeated_events = tied_events[pd.Series((moments.astype(np.int64) << 32) | items[tied_events]).duplicated().to_numpy()]
         if len(repeated_events):
             notes = (f"{len(repeated_events):,} rows that repeat user, item and time exactly were dropped",)
             users, items, times = (np.delete(column, repeated_events) for column in (users, items, times))

@@ -40,6 +40,7 @@ def make_lifespan(load_screens: LoadScreens) -> Callable[[st.App], AbstractAsync
     async def life(app: st.App) -> AsyncIterator[None]:
         if warning := public.exposure_warning(st.get_option("server.address")):
             getLogger(__name__).warning(warning)
+        gc.disable()  # until the first run is open: to import libraries and collect at once takes a third longer
         Thread(target=open_first_run, args=(load_screens,), daemon=True).start()
         Thread(target=collect_garbage, daemon=True).start()
         yield
@@ -62,6 +63,7 @@ def share_memory_pools() -> None:
 def freeze_objects() -> None:
     """Take what is there now out of garbage collection: to look through what the libraries keep takes 200 ms, while all visitors
     wait."""
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
 
@@ -70,17 +72,20 @@ def open_first_run(load_screens: LoadScreens) -> None:
     """Import torch, pandas and plotly, open the first run, and later answer what takes long."""
     getLogger(NO_VISITOR).setLevel(ERROR)
     share_memory_pools()
-    slow_questions = load_screens()
-    from pages.layout import sidebar  # imports the libraries, too: not before the server is up
+    try:
+        slow_questions = load_screens()
+        from pages.layout import sidebar  # imports the libraries, too: not before the server is up
 
-    first = sidebar.open_default_run()
-    freeze_objects()
+        first = sidebar.open_default_run()
+    finally:
+        gc.freeze()  # what is garbage already goes below
+        gc.enable()
+    time.sleep(QUIET)
     if first is not None:
-        time.sleep(QUIET)
         for ask in slow_questions:
             with suppress(InputError):
                 ask(first)
-        freeze_objects()
+    freeze_objects()
 
 
 def collect_garbage() -> None:
