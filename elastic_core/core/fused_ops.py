@@ -16,7 +16,7 @@ ONE_PASS = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_
 LEAST_ROWS = 1 << 13  # for fewer, preparing the weights costs what it saves, and every new number of rows another compiled kernel
 
 
-def linear_in_one_pass(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor:
+def linear_in_one_pass(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none") -> Tensor:
     """`layers.linear` where `fits_one_pass`.
 
     torch's own product writes the bias first, adds the product to it and reads all of it again for the activation. oneDNN does it
