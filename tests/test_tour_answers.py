@@ -16,6 +16,7 @@ from elastic_core.results.compare import ONCE_SENTENCE, compare_reports
 from elastic_core.runs import Run
 from elastic_core.runs.ranks import Report
 from elastic_core.services.edits import Remove
+from elastic_core.services.person.model_trace import strongest_expert
 from elastic_core.services.person.prediction import predict_user
 from elastic_core.services.tour import measured_answers
 from elastic_core.services.tour.measured_answers import TourContext
@@ -54,7 +55,7 @@ def test_a_map_that_is_the_space_keeps_every_neighbour_and_noise_few() -> None:
 def test_strongest_expert_and_load(asked: TourContext) -> None:
     assert asked.traffic is not None
     assert count_repeats(asked.dataset).stay, "so that the list of the start page holds what was met"
-    expert = predict_user(asked.model, asked.dataset, 3, keep_seen=True).strongest
+    expert = strongest_expert(asked.model, predict_user(asked.model, asked.dataset, 3, keep_seen=True))
     load = int((asked.traffic.experts == expert).sum())
     found, (low, high) = measured_answers.answer_holders(asked), random_load_limits(asked.traffic)
     assert f"{load} of {len(asked.traffic.experts)} people use expert {expert}" in found.reason

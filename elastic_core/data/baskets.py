@@ -92,7 +92,7 @@ def with_baskets(dataset: Dataset) -> BasketDataset:
     starts = np.flatnonzero(np.diff(baskets, prepend=-1))  # of every basket
     last = baskets[histories.offsets[1:] - 1]  # number of everybody's last basket
     same = {field.name: getattr(dataset, field.name) for field in fields(Dataset)}
-    note = "held out is everybody's last basket: events at one time are a set (data.baskets=no takes them one by one)"
+    note = "everybody's last basket is held out, because events at one time have no order (data.baskets=no reads them one by one)"
     notes = tuple(text for text in dataset.notes if dataset.ties is None or text != dataset.ties.note)
     changed = {"histories": replace(histories, items=items), "ties": None, "notes": (*notes, note)}
     return BasketDataset(**same | changed, baskets=baskets, valid_starts=starts[last - 1], test_starts=starts[last])

@@ -108,11 +108,11 @@ class Question(NamedTuple):
 
 QUESTIONS = (
     Question(
-        "baseline", "ELASTIC beats the best rule that only counts.", "elastic", COUNTING,
+        "baseline", "ELASTIC beats the best counting system.", "elastic", COUNTING,
         "More people, or a baseline that counts better.",
     ),
     Question(
-        "slots-baseline", "ELASTIC with interest slots (ours) beats the best rule that only counts.",
+        "slots-baseline", "ELASTIC with interest slots (ours) beats the best counting system.",
         "elastic-slots", COUNTING,
         "More people, or a baseline that counts better.",
     ),
@@ -125,16 +125,16 @@ QUESTIONS = (
         "More seeds of HSTU on MovieLens-1M, or HSTU with the local convolution.", with_repeats=True,
     ),
     Question(
-        "memory", "Personal experts improve recommendations.", "elastic",
+        "memory", "Choosing experts for each person helps.", "elastic",
         System("elastic", "memory-none"), "More seeds without a memory, or data with more interests than people share.",
     ),
     Question(
-        "slots-memory", "With interest slots, personal experts improve recommendations.", "elastic-slots",
+        "slots-memory", "With interest slots, choosing experts for each person helps.", "elastic-slots",
         System("elastic-slots", "memory-none"),
         "More seeds without a memory on real data, or a made-up world with fewer interests than slots.",
     ),
     Question(
-        "gate", "Keys that learn beat random keys.", "elastic", System("elastic", "gate-none"),
+        "gate", "Learned keys are better than random keys.", "elastic", System("elastic", "gate-none"),
         "More seeds of the run whose keys do not learn.",
     ),
 )  # fmt: skip

@@ -338,7 +338,7 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     if not better and not worse:
         note = f" ({n_trained_once} trained once)" if n_trained_once else ""
         return f"As far as we know, {ours} is neither better nor worse than any of {len(compared)} {what}{note}."
-    worse_text = f"worse than {join_names(worse)}" if worse else "none of them is clearly better than it"
+    worse_text = f"worse than {join_names(worse)}" if worse else "no system is clearly better than it"
     sentences = f"{ours} is better than {len(better)} of {len(compared)} {what}, and {worse_text}."
     close = names[counted & (compared["winner"] == "")].tolist()
     if close:

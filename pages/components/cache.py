@@ -32,7 +32,7 @@ from elastic_core.data.repeats import Repeats, count_repeats
 from elastic_core.data.source_catalog import is_deleted
 from elastic_core.errors import InputError
 from elastic_core.memory.routing import RoutedUsers, route_users
-from elastic_core.models import Recommender, can_retrieve
+from elastic_core.models import Recommender
 from elastic_core.results import store
 from elastic_core.results.store import StoredRun
 from elastic_core.results.systems import run_label
@@ -43,7 +43,7 @@ from elastic_core.services.experts import overview
 from elastic_core.services.experts.ablation import EvaluationContext
 from elastic_core.services.experts.evidence import ExpertName, NameCheck, check_names, count_fitting_names
 from elastic_core.services.keys import search
-from elastic_core.services.person import attribution, inspect
+from elastic_core.services.person import inspect, model_trace
 from elastic_core.services.person.null_edits import NullEdits, null_of_last_edit
 from elastic_core.services.person.prediction import Prediction, predict_user
 from elastic_core.services.train import run_table
@@ -282,12 +282,10 @@ def null_edits(open_run: OpenRun, user: int, edits: Edits, keep_seen: bool, n_ev
     return null_of_last_edit(open_run.model, open_run.dataset, user, edits, keep_seen, n_events)
 
 
-def strongest_expert(open_run: OpenRun, user: int) -> int | None:
-    """The person's strongest expert in the list that Start opens with, whatever was edited (`attribution.strongest_expert`)."""
-    # Without shares of suggestions it is the expert with most votes, so that nothing need be predicted.
-    if can_retrieve(open_run.model) and not attribution.can_attribute(open_run.model):
-        return int(route_everybody(open_run).experts[user, 0])
-    return user_prediction(open_run, user, (), open_run.keep_seen).strongest
+@cached_data(256)
+def strongest_expert(open_run: OpenRun, user: int, edits: Edits = ()) -> int | None:
+    """The person's strongest expert in the list that Start opens with (`model_trace.strongest_expert`)."""
+    return model_trace.strongest_expert(open_run.model, user_prediction(open_run, user, edits, open_run.keep_seen))
 
 
 @cached_data(6, "Counting how many people retrieve each expert …")

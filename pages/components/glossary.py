@@ -30,8 +30,8 @@ METRICS = {
     "MRR@10": "1/place down to place ten, then 0",
     "full": "against all items that are new to the person; a next item that they had before counts as missed",
     "full-seen": "against all items, also those that the person knows; we use it where people often return to items",
-    "pop100": "against 100 items drawn by popularity, as RecBole does; much easier",
-    "uniform100": "against 100 new items, all equally likely to be drawn; easier still",
+    "pop100": "against 100 items drawn by popularity, as in the library RecBole; much easier than against all items",
+    "uniform100": "against 100 new items, all equally likely to be drawn; even easier",
     "± 95%": "1.96 standard errors over people; it says nothing about other seeds",
     "ties": "items with equal scores share their places: a constant score is as good as luck",
 }

@@ -141,8 +141,8 @@ def describe_quality(run: Run, data: Dataset) -> tuple[str, str]:
         return "Not tested yet", f"NDCG@10: {glossary.METRICS['NDCG@10']}."
     candidates_text = f"all {item_words.plural}" + ("" if keep_seen else " that are new to a person")
     sentence = (
-        f"{escape_markdown(data_label(run))}: {100 * metrics['HR@10']:.0f} of 100 people find their next {item_words.singular} "
-        "among its ten."
+        f"{escape_markdown(data_label(run))}: for {100 * metrics['HR@10']:.0f} of 100 people, the next {item_words.singular} is "
+        "among the ten suggestions."
     )
     return sentence, f"Among {candidates_text}. NDCG@10, which counts first places most, is {metrics['NDCG@10']:.3f}."
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from elastic_core.models import Recommender
 from elastic_core.services.person import attribution, inspect
 from elastic_core.services.person.null_edits import NullEdits
 from elastic_core.services.person.prediction import Prediction
@@ -98,14 +97,6 @@ def name_user_experts(context: Context, prediction: Prediction) -> dict[int, str
     """What this person's experts are called, where a name holds."""
     names = {expert: cache.expert_name(context.open_run, expert) for expert in prediction.active_experts}
     return {expert: name for expert, name in names.items() if name}
-
-
-def lead_words(model: Recommender) -> str:
-    """What makes the expert that screens open with this one: its part of the first suggestion, or, where experts are mixed and no
-    suggestion belongs to one, its votes."""
-    if attribution.can_attribute(model):  # type: ignore[arg-type]
-        return "the strongest for this person: it has the largest share of the first suggestion"
-    return "strongest for this person"
 
 
 def show_null_comparison(null: NullEdits, context: Context, others: str) -> None:

@@ -32,7 +32,7 @@ def show_claims() -> None:
         ]
     st.html(claim_grid_html(verdicts, measured, page_context.theme_palette()))
     names = {NONE: "Choose a claim", **{verdict.key: verdict.claim for verdict in verdicts}}
-    chosen = choose_from_list("What an answer stands on", names, key=CLAIM)
+    chosen = choose_from_list("More about a claim", names, key=CLAIM)
     if chosen != NONE:
         with st.container(border=True):
             show_findings(next(verdict for verdict in verdicts if verdict.key == chosen))

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.components import cache, edits, page_context, page_elements, user_cards
+from pages.components import cache, edits, page_context, page_elements
 from pages.components.controls import choose_without_label, option_in_address
 from pages.experts import cached, expert_summary, knobs, panels, sentences
 
@@ -32,7 +32,7 @@ if is_turning:  # is about a person: sliders and list stand in one view, without
 else:
     page_elements.show_title(f"What does expert {number} stand for, and does it matter?")
     st.write(sentences.TEXT("IDEA"))
-    lead = sentences.TEXT("LEAD", number=strongest, lead=user_cards.lead_words(context.model), person=context.user + 1)
+    lead = sentences.TEXT("LEAD", person=context.user + 1)
     expert_summary.show_navigation(subject, number, strongest, lead)
     doubts = expert_summary.show_summary(subject, number, context.user)
 has_users = is_turning or subject.traffic.load[number] > 0 or expert_summary.show_dead_notice(subject, number)

@@ -14,7 +14,7 @@ TEXT = page_text.load_page_text(__file__)
 ALL, USERS, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = TEXT.chart_texts(
     "ALL PEOPLE GENRES ITEMS EFFECTS SIBLINGS NEAREST TOGETHER KNOBS HOT"
 )
-MORE = ":green-badge[checked on other people]"
+MORE = ":green-badge[name checked on other people]"
 
 
 def first_titles(own_ranking: OwnRanking, between: str) -> str:
@@ -49,7 +49,7 @@ def describe_effect(row: Mapping[Hashable, Any], matched_row: Mapping[Hashable, 
     verdict = ablation.effect_verdict(row)
     ending = "."
     if verdict == "same":
-        ending = ", and NDCG@10 stays the same."
+        ending = ", and what people really chose next stays where it was."
     elif verdict == "unclear":
         ending = ", but what people really chose next is not clearly ranked better or worse."
     elif verdict == "worse" and matched_row is not None and matched_row["d_ndcg"] <= row["d_ndcg"]:

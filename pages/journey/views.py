@@ -98,7 +98,7 @@ def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_event
         own=own_change,
         n=null.n,
         others="experts" if isinstance(edit_list[-1], Silence | Scale) else context.item_words.plural,
-        null=f"the median is {null_change}" if null_change[0].isdigit() else null_change,
+        null=f"the median move is {null_change}" if null_change[0].isdigit() else null_change,
     )
     st.markdown(
         text,

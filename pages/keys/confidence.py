@@ -101,10 +101,10 @@ def _show_ungated_list(context: page_context.Context) -> None:
     new, low, high = comparison.change.counts["new"], min(comparison.chance), max(comparison.chance)
     by_chance = low if low == high else f"{low} to {high}"
     st.markdown(
-        f"**Person {context.user + 1}’s list without the gate.** If every weight is 1, {new or 'none'} of the ten suggestions "
-        f"{'changes' if new == 1 else 'change'}. What they {context.item_words.verb} next "
+        f"**Person {context.user + 1}’s list without the gate.** If every expert has the weight 1, {new or 'none'} of the ten "
+        f"suggestions {'changes' if new == 1 else 'change'}. What they {context.item_words.verb} next "
         f"{comparison.change.truth_moved}. "
-        f"With random weights instead, {by_chance} of the ten would change ({len(comparison.chance)} tries)."
+        f"If every expert has a random weight, {by_chance} of the ten change ({len(comparison.chance)} tries)."
     )
 
 

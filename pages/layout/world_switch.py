@@ -20,7 +20,10 @@ from pages.components.cache import OpenRun
 SHOPPERS, MADE_UP, FILMS, PAPER = "Real shoppers", "Made-up world", "Real films", "Paper’s model"
 OWN, OTHER = "Your run", "Another run"
 FILM_DATA = "ml-100k"
-SLOTS = "This is our variant: every slot suggests by itself. The paper’s ELASTIC mixes all slots into one vector."
+SLOTS = (
+    "This run is our variant, ELASTIC with interest slots: each slot suggests items by itself. The paper’s ELASTIC mixes all "
+    "slots into one vector."
+)
 KEY, TURNED, CHOSEN = "world", "world_turned", "world_chosen"
 DATA_SHOWN, LAST_USERS = "world_at", "world_met"  # which data are shown, and whom the visitor met last in each
 

@@ -45,7 +45,7 @@ def describe_trust(panel: pd.DataFrame, method: str, agreement: float | None) ->
     gain = (expert_rows["trust"].min() - null_rows["trust"].max()) / max(1 - null_rows["trust"].max(), 1e-9)
     amount = "much more than" if gain > 0.3 else "a little more than" if gain > 0.1 else "no more than"
     sentence = (
-        f"This picture keeps **{best:.0%}** of an expert’s {near} nearest neighbours; a picture of random numbers keeps "
+        f"This picture keeps **{best:.0%}** of an expert’s {near} nearest neighbours; with random vectors, it would keep "
         f"{noise:.0%}. **That is {amount} chance.**"
     )
     doubts = [TEXT("SURE_TRUST", trust=expert_rows["trust"].mean(), noise=null_rows["trust"].mean())]

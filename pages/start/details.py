@@ -155,7 +155,7 @@ def _show_expert(context: Context, expert: int, edited_user: EditedUser, predict
     with effect:
         st.markdown("**What changes without it?**")
         if not retrieved:
-            st.markdown(TEXT("NOT_RETRIEVED"))
+            st.markdown(TEXT("REMOVED" if expert in edited_user.silenced_experts else "NOT_RETRIEVED"))
         else:
             _show_changes(context, prediction, trace.without_expert[:, trace.experts.index(expert)], TEXT("UNCHANGED_EXPERT"))
 

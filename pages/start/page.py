@@ -190,8 +190,8 @@ def show_picture() -> None:
     traffic = cache.route_everybody(context.open_run) if prediction.retrieved is not None else None
     names = user_cards.name_user_experts(context, prediction) if prediction.retrieved is not None else {}
     strip.show_strip(
-        context, rows, prediction, trace, change, offered=None if effect is None else effect.expert, names=names,
-        traffic=traffic, changed=is_changed, open_details=str(open_details or ""), on_act=act_on_picture,
+        context, rows, prediction, trace, change, offered=effect and effect.expert, names=names, traffic=traffic,
+        changed=is_changed, open_details=str(open_details or ""), on_act=act_on_picture,
     )  # fmt: skip
     if open_details is not None:
         details.show_details(context, open_details, edited_user, prediction, trace)
@@ -202,7 +202,8 @@ def show_picture() -> None:
     )
     if n_hidden := _n_hidden_next_items():
         gold_text += f"; {n_hidden} more of it rank lower"
-    caption_values = {"left": f"{prediction.recommendation.n_candidates:,}", "many": item_words.plural, "gold": gold_text}
+    caption_values = {"left": f"{prediction.recommendation.n_candidates:,}", "many": item_words.plural}
+    caption_values["gold"] = "" if own_history else f"Gold: {gold_text}."
     st.caption(TEXT("all" if keep_seen else "new ones", done=item_words.participle, **caption_values))
 
 
@@ -252,7 +253,9 @@ def show_agreement() -> None:
 
 def show_links() -> None:
     """Links that lead on; run, person and edits stay."""
-    opened_expert = initial_prediction.strongest if context.expert is None else context.expert
+    opened_expert = context.expert
+    if opened_expert is None:
+        opened_expert = cache.strongest_expert(context.open_run, context.user, initial_edits)
     expert_text = "one expert" if opened_expert is None else f"expert {opened_expert}"
     with page_elements.place_in_row("center"):
         st.page_link("keys/page.py", label="How is the search so fast?", icon=":material/grid_on:")
@@ -286,7 +289,9 @@ initial_prediction, prediction = (
 change = compare_lists(initial_prediction.recommendation, prediction.recommendation)
 rows = event_rows(context.dataset, edited_user, MOST_SHOWN, MOST_SHOWN)
 trace = strip.model_trace(context, rows, prediction)
-effect = largest_effect(trace)
+effect = largest_effect(trace.experts, trace.ranks_without_expert, trace.without_expert)
+if effect is not None and effect.n_lost + effect.n_moved == 0:
+    effect = None  # nothing to show
 
 st.html(LOW)
 with heading, st.container(key="start_lead_read" if is_changed else "start_lead"):

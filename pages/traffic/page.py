@@ -12,7 +12,7 @@ from pages.components import cache, expert_meaning, glossary, page_context, page
 from pages.components.controls import bind_widget, choose_one
 from pages.traffic import cached, charts, sentences
 
-TITLE = "Is the memory used evenly, and is that chance?"
+TITLE = "Is the memory used evenly?"
 SPLITS = {"test": "All but the last event", "valid": "All but the last two"}
 MEASURES = {"people": "People", "gate": "Strength of use"}
 ORDERS = {"number": "By number", "load": "Hottest first"}

@@ -135,7 +135,7 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
 
 def test_bad_numbers_and_runs_without_experts(opened: Open) -> None:
     app = opened(PAGE, run="tiny", expert="999", exp_part="Nonsense", exp_swap="-4")
-    assert "There is no expert `999`" in said(app) and "is strongest for this person" in said(app)
+    assert "There is no expert `999`" in said(app) and "The **strongest** for person" in said(app)
     peer = opened(PAGE, run="tiny-peer")
     assert "it reads a history without a memory" in said(peer) and not peer.get("plotly_chart")
 

@@ -31,7 +31,7 @@ def test_edits_are_answered_beside_their_null_and_undone(opened: Opened) -> None
     assert re.search(r"slot: [\d.]+% .+ \((\d+ times in the history, )?[\d.]+% in other slots\)", html(app))
     app = press(app, "Remove the last item")
     assert "Against the original:" in app.info[0].value and "line-through" in html(app)
-    null = r"This edit, {} .*, moved .* by \*\*\d+\*\* places\. The same edit of \d+ other {}: (the median is \d|none)"
+    null = r"This edit \({} .*\) moved .* by \*\*\d+\*\* places\. We made the same edit to \d+ other {}: (the median|none)"
     assert re.search(null.format("without", "items"), said(app))
     shared, first = html(app), address(app)
     again = opened(PAGE, user="3", edits=first)  # a fresh server's visitor

@@ -37,7 +37,7 @@ def stored(run: Run, *wanted: Settings) -> Store:
 def test_pca_is_there_at_once_with_its_trust_and_its_neighbours(opened: Opened) -> None:
     app = opened(PAGE, run="tiny")
     words = said(app)
-    assert "This picture keeps **" in words and "a picture of random numbers keeps" in words
+    assert "This picture keeps **" in words and "with random vectors, it would keep" in words
     assert "neighbours** on the map" in words
     assert app.selectbox(key="map_colour").value == "name", "what experts are called on every screen"
     trust = next(frame.value for frame in app.dataframe if "trustworthiness" in frame.value)
@@ -122,5 +122,5 @@ def test_the_picture_says_first_what_it_keeps_and_what_chance_keeps(trust: float
     panel = pd.DataFrame(rows, columns=["map", "of", "overlap", "trust", "neighbours"])
     said, _ = sentences.describe_trust(panel, "PCA", None)
     assert said.startswith("This picture keeps **14%** of an expert’s 15 nearest neighbours;")
-    assert "a picture of random numbers keeps 13%." in said
+    assert "with random vectors, it would keep 13%." in said
     assert said.endswith(f"**That is {amount} than chance.**")

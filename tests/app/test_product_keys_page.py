@@ -134,7 +134,7 @@ def test_brute_force_is_run_again_on_request(page: Page) -> None:
 def test_the_gate_decides_what_learns(page: Page) -> None:
     app = page(keys_part="Gate")
     assert app.table[0].value["learns"].eq("✓ yes").all()
-    assert "list without the gate.** If every weight is 1," in said(app)
+    assert "list without the gate.** If every expert has the weight 1," in said(app)
     app = healthy(next(toggle for toggle in app.toggle if toggle.label == "Gate").set_value(False).run())
     learns = app.table[0].value.set_index("group")["learns"]
     assert learns[learns.eq("✗ never")].index.tolist() == ["row and column keys", "query network"]

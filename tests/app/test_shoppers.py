@@ -82,12 +82,12 @@ def test_a_name_that_does_not_fit_this_household_is_told_apart(shop: AppTest) ->
     checked = [expert for expert in drawn["experts"] if expert["name"] and expert["sub"]]
     assert {expert["fits"] for expert in checked} == {True, False}
     assert [text for mark, text in drawn["says"]["legend"] if mark == "other"] == [
-        "This name does not fit here."
+        "True for others, not here."
     ]
     for expert in checked:
         held = re.sub(r" \(\d+ times\)$", "", expert["sub"].split("% of its slot: ", 1)[1])
         assert expert["fits"] or expert["name"] not in genres[held], "a name that does not fit, above an item that it fits"
-        assert expert["fits"] or "because of other people" in expert["votes"]
+        assert expert["fits"] or "comes from other people’s slots" in expert["votes"]
 
 
 def test_enter_takes_the_product_that_was_typed(shop: AppTest) -> None:

@@ -20,11 +20,11 @@ NAMED = {
     "/product-keys": ("How can a few comparisons find the best experts, exactly?", "The paper’s ELASTIC in the made-up world"),
     "/journey": ("What if this history were different?", "Person 11 chose"),
     "/experts": ("What does expert 3 stand for, and does it matter?", "Person 11 "),
-    "/traffic": ("Is the memory used evenly, and is that chance?", "Expert 3 (row 0, column 3)"),
+    "/traffic": ("Is the memory used evenly?", "Expert 3 (row 0, column 3)"),
     "/memory-map": ("Do experts form regions, and can this picture be trusted?", "row 0, column 3."),
     "/train": ("What happens if I change the model, and train it?", "from start to tested"),
     "/data": ("What is in the data, and can I bring mine?", "Person 11 has"),
-    "/evidence": ("Is it true, and how sure is that?", "Personal experts improve recommendations."),
+    "/evidence": ("Is it true, and how sure is that?", "Choosing experts for each person helps."),
     "/speed": ("When is ELASTIC faster?", "They cross near"),
     "/method": ("What is implemented, and what did the paper leave open?", "Open one to see what we do"),
 }

@@ -155,7 +155,7 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
     table = pd.DataFrame({"system": ["a", "b", "c"], "label": ["a", "b", "c"], "seeds": [3, 3, 1]})
     found = pd.DataFrame({"system": ["b", "c"], "family": "other systems", "seeds_counted": [True, False]})
     for who, told in {
-        "A": "1 of 2 other systems, and none of them is clearly better than it",
+        "A": "1 of 2 other systems, and no system is clearly better than it",
         "B": "0 of 2 other systems, and worse than b",
     }.items():
         said = system_summary(table, found.assign(winner=[who, ""]), "a")

@@ -204,7 +204,7 @@ class Dispatch(NamedTuple):
         parts = [(share, f"from expert {expert}") for share, expert in zip(shares, self.experts, strict=True)]
         sentence = f"{_bare_title(self.titles[event])} gets back {_list_parts(parts) or 'nothing'}."
         if items := _list_parts([(share, _bare_title(title)) for title, share in self.reached[event]]):
-            sentence += f" Through their slots it reads {items}. It was never compared with them directly."
+            sentence += f" So it learns of {items}, which these slots hold. It is compared with experts, never with other items."
         return sentence
 
     def describe_slot(self, place: int) -> str:

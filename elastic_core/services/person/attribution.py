@@ -58,18 +58,6 @@ def attribute_items(model: Recommender, history: History, items: Sequence[int], 
         return None
 
 
-def strongest_expert(
-    model: Recommender, history: History, items: Sequence[int], experts: Sequence[int], edit: Edit | None = None
-) -> int | None:
-    """Of the active `experts`, best first, the one with the largest share of the first suggestion; the first where
-    experts do not predict by themselves. None without experts. All screens and answers mean this one."""
-    attribution = attribute_items(model, history, items, edit) if experts else None
-    if attribution is None:
-        return next(iter(experts), None)
-    active = attribution.experts[0].tolist()
-    return int(active[int(attribution.parts[0, 0, : len(active)].argmax())])
-
-
 def genres_suggested(experts: Sequence[int], suggestion_share: np.ndarray, genres: Sequence[Sequence[str]]) -> dict[int, str]:
     """Per expert, of the suggestions that it has some of, in total, the most frequent of their `genres`.
 

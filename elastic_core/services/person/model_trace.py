@@ -64,23 +64,35 @@ def share_list(trace: ModelTrace, chances: np.ndarray) -> np.ndarray | None:
 
 
 class ExpertEffect(NamedTuple):
-    """What removing one expert does to the list: how many suggestions leave it, and how many others change places."""
+    """What removing one expert does to the list: how many suggestions leave it, how many others change places, and the largest
+    fall of one's chance, as a share of it."""
 
     expert: int
     n_lost: int
     n_moved: int
+    fall: float
 
 
-def largest_effect(trace: ModelTrace) -> ExpertEffect | None:
-    """The expert whose removal changes the list most: the most suggestions lost, then the most moved, then the largest fall of
-    one's chance. None where no removal moves the list."""
-    ranks, now = trace.ranks_without_expert, np.arange(1, len(trace.ranks_without_expert) + 1)[:, None]
-    lost = ranks > len(ranks)
-    n_lost, n_moved = lost.sum(0), ((ranks > 0) & (ranks != now) & ~lost).sum(0)
-    falls = np.nan_to_num(1 - trace.without_expert).max(0, initial=0)
-    effects = [(*counts, at) for at, counts in enumerate(zip(n_lost.tolist(), n_moved.tolist(), falls.tolist(), strict=True))]
-    *counts, _, at = max(effects, key=lambda effect: effect[:3], default=(0, 0, 0.0, 0))
-    return ExpertEffect(trace.experts[at], *counts) if any(counts) else None
+def largest_effect(experts: Sequence[int], ranks_without: np.ndarray, without: np.ndarray) -> ExpertEffect | None:
+    """The expert whose removal changes the list most: the most suggestions lost, then the most moved, then the largest fall.
+
+    `ranks_without`, `without` `[M, k]`: as a `ModelTrace` has them. None where no removal was measured."""
+    now = np.arange(1, len(ranks_without) + 1)[:, None]
+    lost = ranks_without > len(ranks_without)
+    n_moved = ((ranks_without > 0) & (ranks_without != now) & ~lost).sum(0)
+    falls = np.nan_to_num(1 - without).max(0, initial=0)
+    counts = zip(experts, lost.sum(0).tolist(), n_moved.tolist(), falls.tolist(), strict=True)
+    effects = [ExpertEffect(*each) for each, column in zip(counts, ranks_without.T, strict=True) if column.any()]
+    return max(effects, key=lambda effect: effect[1:], default=None)
+
+
+@torch.inference_mode()
+def strongest_expert(model: Recommender, prediction: Prediction) -> int | None:
+    """The active expert without which the list changes most; None without experts. All screens and answers mean this one."""
+    items = prediction.recommendation.table["item"].tolist()
+    without, _, ranks = _measure_removals(model, prediction, items, [])
+    effect = largest_effect(prediction.experts, ranks, without)
+    return effect.expert if effect is not None else next(iter(prediction.active_experts), None)
 
 
 def _trace_votes(

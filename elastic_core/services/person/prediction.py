@@ -7,7 +7,6 @@ from elastic_core.core.contract import Retrieved
 from elastic_core.data import Dataset
 from elastic_core.models import Recommender
 from elastic_core.services.edits import Edit
-from elastic_core.services.person.attribution import strongest_expert
 from elastic_core.services.person.edited_history import edit_user
 from elastic_core.services.person.recommend import (
     UNSCALED,
@@ -29,7 +28,6 @@ class Prediction(NamedTuple):
     recommendation: Recommendation
     scales: Scales = UNSCALED
     keep_seen: bool = False  # do items of the history stay in the running?
-    strongest: int | None = None  # see attribution.strongest_expert
 
     @property
     def n_events(self) -> int:
@@ -61,7 +59,7 @@ class Prediction(NamedTuple):
         if not new:
             same = f"{others}expert is" if count == 1 else f"{count} {others}experts are"
             return f"The {same} the same as before."
-        return f"{new} of its {count} {others}experts {'is new' if new == 1 else 'are new'}."
+        return f"{new} of the {count} {others}experts {'is new' if new == 1 else 'are new'}."
 
 
 def predict_history(
@@ -70,9 +68,7 @@ def predict_history(
     """Read any history as a person's own would be. `scales`: the experts that count more or less, or not at all (0)."""
     retrieved, edit = (retrieve_experts(model, history), scale_experts(scales)) if model.retrieves else (None, None)
     recommendation = rank_items(model, dataset, history, edit=edit, keep_seen=keep_seen)
-    prediction = Prediction(history, model.length, retrieved, recommendation, scales, keep_seen)
-    items = recommendation.table["item"].tolist()
-    return prediction._replace(strongest=strongest_expert(model, history, items, prediction.active_experts, edit))
+    return Prediction(history, model.length, retrieved, recommendation, scales, keep_seen)
 
 
 def predict_user(

@@ -25,6 +25,7 @@ from elastic_core.services.keys import gate, search, votes
 from elastic_core.services.map import layouts, trust
 from elastic_core.services.person import inspect
 from elastic_core.services.person.influence import influence_of_user
+from elastic_core.services.person.model_trace import strongest_expert
 from elastic_core.services.person.prediction import Prediction, predict_user
 from elastic_core.services.person.recommend import compare_lists
 from elastic_core.services.person.user_lookup import sample_indices
@@ -111,7 +112,7 @@ def answer_holders(context: TourContext) -> Answer:
     """Is the person's strongest expert hot, usual or cold?"""
     assert context.traffic is not None
     hot, (low, high) = hot_experts(context.traffic, context.user), random_load_limits(context.traffic)
-    first = hot[hot["expert"] == _start_prediction(context).strongest].iloc[0]
+    first = hot[hot["expert"] == strongest_expert(context.model, _start_prediction(context))].iloc[0]
     by_chance = context.traffic.load.mean()
     text = (
         f"{first['load']:.0f} of {len(context.traffic.experts):,} people use expert {first['expert']:.0f}. If experts were "
@@ -147,7 +148,7 @@ def unused_by_chance(context: TourContext) -> Answer:
 def answer_swap(context: TourContext) -> Answer:
     """Does replacing the strongest expert, for everybody who retrieves it, change NDCG@10 by more than chance explains?"""
     assert context.traffic is not None
-    expert = _start_prediction(context).strongest
+    expert = strongest_expert(context.model, _start_prediction(context))
     assert expert is not None
     other = ablation.draw_used_expert(context.traffic, expert, apart=True)
     everybody = ablation.EvaluationContext(context.model, context.dataset, context.traffic)
@@ -179,8 +180,8 @@ def answer_better(context: TourContext, comparison: Comparison, other: Run) -> A
     own_label, other_label = labels_apart(context.run, other)
     text = true_minus(
         f"{claim_sentence(comparison, own_label, other_label)} {own_label} {comparison.mean_a:.4f}, {other_label} "
-        f"{comparison.mean_b:.4f}: NDCG@10 {AMONG[comparison.protocol]}, mean of all trainings. Difference "
-        f"{comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f})."
+        f"{comparison.mean_b:.4f}: NDCG@10 {AMONG[comparison.protocol]} ({comparison.protocol}), mean of all trainings. "
+        f"Difference {comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f})."
     )
     return Answer({"A": 0, "": 1, "B": 2}[who_is_better(comparison)], text)
 
