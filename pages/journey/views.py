@@ -144,4 +144,4 @@ def _describe_shares(retrieved: Retrieved) -> list[str]:
     experts, gates = retrieved.experts[0].tolist(), retrieved.gates[0].tolist()
     if retrieved.votes is None or (usual := retrieved.ballots.mean_vote_share) is None:
         return [f"{gate / max(sum(gates), 1e-9):.0%} of the weight" for gate in gates]
-    return [f"{retrieved.votes[0, expert]:.0%} of the votes (average person: {usual[expert]:.1%})" for expert in experts]
+    return [f"{retrieved.votes[0, expert]:.1%} of the votes (average person: {usual[expert]:.1%})" for expert in experts]

@@ -360,7 +360,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
     const held = holders.map(e => `${part(eventShare(e, at))} ${says.ofWhat} ${experts[e].id}`).join(', ')
     const most = deepest(list, item => shown.length && !shown.includes(item) ? 1 : list[item].missing[at])
     const without = most >= 0 && list[most].missing[at] !== null
-      ? ` ${says.without} ${it.name}, ${says.probability} ${list[most].name} ${chance(list[most].missing[at])}.` : ''
+      ? ` ${says.without} ${says.thisOne}, ${says.probability} ${list[most].name} ${chance(list[most].missing[at])}.` : ''
     const said = [whom && `${says.asksFor} ${whom}`, held && `${says.makes} ${held}`].filter(Boolean).join(` ${says.and} `)
     return said ? `${it.name} ${said}.${without}` : without.trim() || it.name
   }

@@ -161,7 +161,7 @@ def _expert_data(
         lines.append(f"counts × {factor:g}")
     if trace.vote_share is not None and trace.mean_vote_share is not None:
         share, mean_share = trace.vote_share[place], trace.mean_vote_share[place]
-        notes.append(f"It gets {share:.0%} of the votes here, and {mean_share:.1%} from the average person.")
+        notes.append(f"It gets {share:.1%} of the votes here, and {mean_share:.1%} from the average person.")
     if traffic is not None:
         notes.append(f"{traffic.load[expert]:,.0f} of {len(traffic.experts):,} people use it.")
     event_shares = None if event_share is None else [0 if index is None else float(event_share[index]) for index in trace.indices]

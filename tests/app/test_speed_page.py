@@ -37,7 +37,7 @@ def test_the_shipped_rows_are_said_in_words_and_the_paper_stands_apart(opened: O
     app = opened(PAGE, spd_time_by="clock", spd_at="16")
     few = said(app)
     told = curves.history_sentence(rows, 16)
-    assert f"**{told}**" in few and told.startswith("To read 16 events, ELASTIC takes ")
+    assert f"**{told}**" in few and told.startswith("On a processor, ELASTIC reads 16 events in ")
     healthy(app.select_slider(key="spd_at").set_value(32).run())
     assert curves.history_sentence(rows, 32) in said(app) and told not in said(app)
     assert curves.speed_sentence(rows, "elastic", "sasrec-fused")[:20] in few and "storing N × N" not in few
@@ -107,8 +107,9 @@ def test_one_length_is_told_by_time_and_memory_and_who_is_faster() -> None:
     rows = [*short_rows, ("elastic", 96, 1234.5, 8.0), ("sasrec-fused", 96, 2469.0, 7.0)]
     table = pd.DataFrame(rows, columns=["system", "length", "ms", "memory"])
     short, long = (curves.history_sentence(table, length) for length in (64, 96))
-    assert short == "To read 64 events, ELASTIC takes 2 ms and 0.5 MB, SASRec 1 ms and 0.25 MB: SASRec is 2.0 times as fast."
-    assert "ELASTIC takes 1,234 ms" in long and long.endswith("ELASTIC is 2.0 times as fast.")
+    costs = "ELASTIC reads 64 events in 2 ms with 0.5 MB, SASRec in 1 ms with 0.25 MB"
+    assert short == f"On a processor, {costs}: SASRec is 2.0 times as fast."
+    assert "events in 1,234 ms" in long and long.endswith("ELASTIC is 2.0 times as fast.")
     assert curves.history_sentence(table[:1], 64) == "" == curves.history_sentence(table, 128)
 
 

@@ -117,7 +117,7 @@ def read_items(dataset: Dataset, items: np.ndarray, trace: Trace) -> pd.DataFram
 
 def reading_texts(readings: pd.DataFrame) -> dict[int, str]:
     """For every expert of the first retrieval, the two that it reads most, beside this person's others: `16% Fargo (2.0%
-    in other slots), 5.1% Heat (1.3% in other slots)`, layer after layer. An item met twice counts together."""
+    in the other slots), 5.1% Heat (1.3% in the other slots)`, layer after layer. An item met twice counts together."""
     of_items = readings.groupby(["expert", "layer", "item", "title"], sort=False)
     sums = of_items[["weight", "others"]].sum(min_count=1).assign(times=of_items.size()).reset_index()
     sums = sums.sort_values("weight", ascending=False, kind="stable")  # what was met first comes first where weights are equal
@@ -136,7 +136,7 @@ def _two_most(rows: pd.DataFrame) -> str:
     names = []
     for row in most.itertuples():
         notes = [f"{row.times} times in the history"] * (row.times > 1)
-        notes += [] if np.isnan(row.others) else [f"{_share_text(row.others)} in other slots"]
+        notes += [] if np.isnan(row.others) else [f"{_share_text(row.others)} in this person’s other slots"]
         names.append(f"{_share_text(row.weight)} {split_year(row.title)[0]}" + f" ({', '.join(notes)})" * bool(notes))
     return ", ".join(names)
 
@@ -204,7 +204,7 @@ class Dispatch(NamedTuple):
         parts = [(share, f"from expert {expert}") for share, expert in zip(shares, self.experts, strict=True)]
         sentence = f"{_bare_title(self.titles[event])} gets back {_list_parts(parts) or 'nothing'}."
         if items := _list_parts([(share, _bare_title(title)) for title, share in self.reached[event]]):
-            sentence += f" So it learns of {items}, which these slots hold. It is compared with experts, never with other items."
+            sentence += f" This mix holds {items}, from the slots as they were then. No two items were compared."
         return sentence
 
     def describe_slot(self, place: int) -> str:

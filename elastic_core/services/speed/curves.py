@@ -250,13 +250,13 @@ def history_sentence(table: pd.DataFrame, length: int, column: str = "ms") -> st
     if not {"elastic", "sasrec-fused"} <= set(rows.index):
         return ""
     costs = {
-        name: f"{_short_number(rows.at[name, column])} ms and {_short_number(rows.at[name, 'memory'])} MB"
+        name: f"{_short_number(rows.at[name, column])} ms with {_short_number(rows.at[name, 'memory'])} MB"
         for name in ("elastic", "sasrec-fused")
     }
     ratio = rows.at["sasrec-fused", column] / rows.at["elastic", column]
     winner, times = ("ELASTIC", ratio) if ratio > 1 else ("SASRec", 1 / ratio)
     end = f"{winner} is {times:.1f} times as fast" if times >= 1.05 else "they are about equally fast"
-    return f"To read {length:,} events, ELASTIC takes {costs['elastic']}, SASRec {costs['sasrec-fused']}: {end}."
+    return f"On a processor, ELASTIC reads {length:,} events in {costs['elastic']}, SASRec in {costs['sasrec-fused']}: {end}."
 
 
 def _short_number(value: float) -> str:

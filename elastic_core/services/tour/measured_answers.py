@@ -179,9 +179,9 @@ def answer_better(context: TourContext, comparison: Comparison, other: Run) -> A
     """Is one of two systems better than chance explains, the chance of training among it?"""
     own_label, other_label = labels_apart(context.run, other)
     text = true_minus(
-        f"{claim_sentence(comparison, own_label, other_label)} {own_label} {comparison.mean_a:.4f}, {other_label} "
-        f"{comparison.mean_b:.4f}: NDCG@10 {AMONG[comparison.protocol]} ({comparison.protocol}), mean of all trainings. "
-        f"Difference {comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f})."
+        f"{claim_sentence(comparison, own_label, other_label)} The mean of all trainings is {comparison.mean_a:.4f} for "
+        f"{own_label} and {comparison.mean_b:.4f} for {other_label} (NDCG@10 {AMONG[comparison.protocol]}, "
+        f"{comparison.protocol}). Difference {comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f})."
     )
     return Answer({"A": 0, "": 1, "B": 2}[who_is_better(comparison)], text)
 
