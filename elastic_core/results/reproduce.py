@@ -200,7 +200,7 @@ def _grocery_runs() -> Iterator[PlannedRun]:
 
 def _checkin_runs() -> Iterator[PlannedRun]:
     yield from _plan_each("checkins-nyc", f"{COUNTING} frequency", SEEDS[:1])
-    yield from _plan_each("checkins-nyc", "elastic-slots elastic-slots/memory-none elastic elastic/memory-none", SEEDS[:2])
+    yield from _plan_each("checkins-nyc", "elastic-slots elastic-slots/memory-none elastic elastic/memory-none", SEEDS)
 
 
 def _movielens_1m_runs() -> Iterator[PlannedRun]:
