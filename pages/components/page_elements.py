@@ -253,12 +253,13 @@ def remember_table(key: str, table: pd.DataFrame) -> None:
 
 @st.fragment
 def _show_table_panel(key: str, about: ChartText | None, table: pd.DataFrame, alt: str, figure: BaseFigure | None) -> None:
-    """One quiet row. A fragment, so that opening a panel does not run the page again."""
+    """One quiet row. A fragment, so that opening a panel does not run the page again. The table is no popover: whoever leaves the
+    page by a link closes that, too, and Streamlit then draws the new page for the old one's fragment, which leaves it blank."""
     with place_in_row("top", gap="small"):
         if about is not None:
             show_explanation(about)
         name = "Table" if figure is not None else "Files"
-        panel = st.popover(name, icon=":material/table:", type="tertiary", key=f"{key}_files", on_change="rerun")
+        panel = st.expander(name, icon=":material/table:", type="compact", key=f"{key}_files", on_change="rerun")
     if not panel.open:
         return
     with panel:

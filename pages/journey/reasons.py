@@ -193,7 +193,7 @@ def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
     }
     with picture_place:
         _mount(data=data, key=PICTURE, on_explored_change=lambda: None)
-    layers_text = f"{TEXT('LAYERS', **values)} " if context.model.config.layers > 1 else ""
+    layers_text = f"{TEXT('LAYERS', depth=context.model.config.layers, **values)} " if context.model.config.layers > 1 else ""
     size = f"{context.dataset.catalog.n_items:,}"
     st.markdown(TEXT("LIST_EACH" if dispatch.apart else "LIST_ONE", layers=layers_text, size=size, **values))
     _show_tiny_example(dispatch.apart)

@@ -201,7 +201,7 @@ def show_picture() -> None:
         else f"the {item_words.singular} they really {item_words.verb} next"
     )
     if n_hidden := _n_hidden_next_items():
-        gold_text += f"; {n_hidden} more of it rank lower"
+        gold_text += f"; {n_hidden} more {item_words.plural} of that basket rank lower"
     caption_values = {"left": f"{prediction.recommendation.n_candidates:,}", "many": item_words.plural}
     caption_values["gold"] = "" if own_history else f"Gold: {gold_text}."
     st.caption(TEXT("all" if keep_seen else "new ones", done=item_words.participle, **caption_values))

@@ -82,7 +82,7 @@ def test_a_name_that_does_not_fit_this_household_is_told_apart(shop: AppTest) ->
     checked = [expert for expert in drawn["experts"] if expert["name"] and expert["sub"]]
     assert {expert["fits"] for expert in checked} == {True, False}
     assert [text for mark, text in drawn["says"]["legend"] if mark == "other"] == [
-        "Its name fits other people."
+        "Named after other people’s slots."
     ]
     for expert in checked:
         held = re.sub(r" \(\d+ times\)$", "", expert["sub"].split("% of its slot: ", 1)[1])
