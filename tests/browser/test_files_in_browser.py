@@ -61,3 +61,14 @@ def test_a_chart_as_csv_and_json_and_the_whole_view(visit: Any) -> None:
     assert whole["settings"]["address"].startswith(visit.server.url)
     assert {"trf_load0", "trf_grid0"} <= set(whole["tables"])
     assert whole["tables"]["trf_load0"] == again
+
+
+@pytest.mark.opens(f"/traffic?{PLANTED}&user=12")
+def test_another_page_is_drawn_while_the_table_of_a_chart_is_open(visit: Any) -> None:
+    """It was a popover: pressing the link closed it, too, and the new page stayed blank."""
+    visit.page.locator(".st-key-trf_load0_files summary").click()
+    expect(visit.page.locator(".st-key-trf_load0_CSV button")).to_be_visible()
+    visit.page.get_by_role("link", name="Evidence").first.click()
+    expect(visit.main.get_by_role("heading", level=1)).to_have_text(re.compile("Is it true"))
+    visit.settled()
+    expect(visit.main.get_by_role("heading", level=1)).to_have_text(re.compile("Is it true"))
