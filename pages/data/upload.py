@@ -254,7 +254,7 @@ def show_stored_data() -> None:
 
 
 def _offer_deletion(entry: StoredData) -> None:
-    panel = st.popover("Delete", icon=":material/delete:", key=f"dat_ask_{entry.id}", on_change="rerun")
+    panel = st.expander("Delete", icon=":material/delete:", type="compact", key=f"dat_ask_{entry.id}", on_change="rerun")
     if panel.open:
         runs = upload_store().runs_on(entry.id, page_context.RUNS)
         if runs and entry.kind == "file":
