@@ -148,10 +148,10 @@ class Visit:
 
     def unfold(self, panel: str = "more") -> None:
         """Opens *More* or *Teaching* in the sidebar, where it is closed."""
-        more = self.sidebar.locator(f".st-key-shell_{panel}")
-        if more.locator("details:not([open])").count():
-            more.locator("summary").click()
-        expect(more.locator("details[open]")).to_have_count(1)
+        details = self.sidebar.locator(f".st-key-shell_{panel} details").first
+        if details.get_attribute("open") is None:
+            details.locator("summary").first.click()
+        expect(details).to_have_attribute("open", "")
 
     def box(self, name: str) -> Locator:
         """A number box of the sidebar."""
