@@ -95,3 +95,15 @@ def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, else
     expect(parts).to_be_enabled()
     elsewhere.settled()
     assert "lock=" not in elsewhere.page.url
+
+
+@pytest.mark.opens(f"/traffic?{PLANTED}&user=12")
+def test_a_link_leads_on_while_the_panel_of_the_class_is_open(visit: Any) -> None:
+    """As a popover it was closed by the link, and its own rerun kept the old page."""
+    visit.unfold("teaching")
+    visit.sidebar.locator("summary").filter(has_text="Class").click()
+    expect(visit.sidebar.get_by_role("button", name="Open a class")).to_be_visible()
+    visit.settled()
+    visit.page.get_by_role("link", name="Evidence").first.click()
+    visit.settled()
+    expect(visit.main.get_by_role("heading", level=1)).to_have_text(re.compile("Is it true"))
