@@ -104,19 +104,18 @@ def _pair(data_set: DataSet, own: System, shared: System) -> Iterator[tuple[Syst
 
 def gain_sentence(gains: pd.DataFrame) -> str:
     """What the pairs say together: where personal experts may be called better."""
-    texts = []
-    for is_made_up, name in ((True, "in made-up worlds"), (False, "on real data")):
+    texts, least_text = [], ""
+    for is_made_up, name in ((False, "on real data"), (True, "in made-up worlds")):
         part = gains[gains["made up"] == is_made_up]
         better = part[part["winner"] == "A"]
         if part.empty:
             continue
-        text = f"{name} in {len(better)} of {len(part)} comparisons"
+        texts.append(f"{name} in {len(better)} of {len(part)} comparisons")
         if len(better):
-            text += f" (with {better['interests an expert'].min():.3g} interests for each retrieved expert, or more)"
-        texts.append(text)
+            least_text = f" Where they are, at least {better['interests an expert'].min():.3g} interests share an expert."
     if not texts:
         return "No model was trained with personal and with shared experts on the same data."
-    sentence = f"Experts that are retrieved for each person are better than the same few for everybody {', '.join(texts)}."
+    sentence = f"Experts chosen for each person are better than the same few for everybody: {' and '.join(texts)}.{least_text}"
     claimed = gains[gains["winner"] == "A"]
     if claimed.empty:
         return sentence

@@ -122,13 +122,13 @@ def _show_user(subject: Subject, row: dict[str, Any]) -> None:
     )
     titles = [page_context.escape_markdown(inspect.split_year(subject.dataset.catalog.title(item))[0]) for item in row["items"]]
     k = subject.traffic.experts.shape[1]
-    place_text = f"number {row['rank']} of this person’s {k} experts" if row["rank"] else f"not among this person’s {k} experts"
+    place_text = f"this is number {row['rank']} of their {k} experts" if row["rank"] else f"this is not one of their {k} experts"
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
         reading_text = ", ".join(f"{title} **{share:.0%}** (×\u00a0{times:.1f})" for title, share, times in parts)
     else:
         reading_text = f"last {plural}: " + ", ".join(titles)
-    text_column.markdown(f"{reading_text}  \n:small[:gray[of {row['events']} {plural}; {place_text}]]")
+    text_column.markdown(f"{reading_text}  \n:small[:gray[{row['events']} {plural} in all; {place_text}]]")
 
 
 def _show_own_experts(subject: Subject, user: int) -> None:

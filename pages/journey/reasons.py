@@ -193,7 +193,9 @@ def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
     }
     with picture_place:
         _mount(data=data, key=PICTURE, on_explored_change=lambda: None)
-    layers_text = f"{TEXT('LAYERS', depth=context.model.config.layers, **values)} " if context.model.config.layers > 1 else ""
+    depth = context.model.config.layers
+    early = "the first" if depth == 2 else "all but the last"
+    layers_text = f"{TEXT('LAYERS', depth=depth, early=early, **values)} " if depth > 1 else ""
     size = f"{context.dataset.catalog.n_items:,}"
     st.markdown(TEXT("LIST_EACH" if dispatch.apart else "LIST_ONE", layers=layers_text, size=size, **values))
     _show_tiny_example(dispatch.apart)

@@ -72,7 +72,7 @@ def show_class_panel() -> None:
             f"{page_context.quote_code(wrong_code)} is not the code of a class. A code has {classes.LENGTH} letters or digits."
         )
     label = f"{name} {code}" if code else name
-    with st.expander(label, icon=":material/groups:", key=PANEL, on_change="rerun"):  # a popover that a link closes keeps its page
+    with st.expander(label, icon=":material/groups:", key=PANEL, on_change="rerun"):  # a link that closes a popover leads nowhere
         if not code:
             st.write(TEXT("open"))
             place_button("Open a class", "class_open", _open_class, icon="add")

@@ -46,7 +46,7 @@ def test_the_average_drop_follows_from_the_papers_table() -> None:
 @pytest.mark.parametrize("run", ["tiny", "tiny-peer"])
 def test_nine_questions_each_with_what_it_costs(opened: Visit, run: str) -> None:
     app = opened(PAGE, run=run)
-    panels = [panel for panel in app.expander if panel.label not in ("More", "Teaching", "Share or reproduce")]
+    panels = [panel for panel in app.expander if panel.label not in ("More", "Teaching", "Class", "Share or reproduce")]
     assert [panel.label[:6] for panel in panels] == [f"**{key}.**" for key in "abcdefghi"]
     assert all("**Here:**" in panel.markdown[0].value and "**Measured:**" in panel.markdown[0].value for panel in panels)
 
