@@ -7,6 +7,7 @@ import platform
 import re
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -179,14 +180,16 @@ def release_memory() -> None:
 def peak_memory() -> int:
     """The most bytes of memory that this process has held. Linux and macOS tell.
 
-    Linux says so in `/proc`; what `getrusage` says there counts the process that started this one, too.
+    Linux says so in `/proc`, if it is not hidden; what `getrusage` says there counts the process that started this one, too.
     """
     import resource  # not on Windows
 
-    with contextlib.suppress(OSError):
-        (line,) = re.findall(r"^VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"), re.MULTILINE)
-        return 1024 * int(line)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS counts bytes
+    status = Path("/proc/self/status")
+    match = re.search(r"^VmHWM:\s*(\d+) kB", status.read_text(encoding="utf-8"), re.MULTILINE) if status.exists() else None
+    if match:
+        return 1024 * int(match[1])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def describe_machine(device: torch.device) -> dict[str, Any]:
