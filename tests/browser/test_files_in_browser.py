@@ -43,6 +43,8 @@ def test_a_file_of_ones_own_ends_on_the_train_page_and_a_broken_one_in_a_sentenc
 
 
 def taken(visit: Any, button: Locator) -> str:
+    visit.settled()
+    visit.still(button)  # the panel that it lies in unfolds
     with visit.page.expect_download() as waiting:
         button.click()
     return Path(waiting.value.path()).read_text(encoding="utf-8")
