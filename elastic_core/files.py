@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeGuard
 from elastic_core.errors import InputError, unless_memory
 
 LONGEST_NAME = 100  # characters of a folder's name that a list shows
+LOCK_SECONDS = 2.0  # to wait for a lock: a program that a killed process was just starting may hold it for a moment longer
 
 
 class FileAbsent(InputError):

@@ -26,9 +26,7 @@ def plain(states: Tensor, targets: Tensor, scorer: Scorer, seen: SeenItems) -> T
     return _written_out(states, targets, scorer, seen, lambda target: (every, [0.0] * len(every)))
 
 
-def plain_sampled(
-    states: Tensor, targets: Tensor, scorer: Scorer, seen: SeenItems, proposal: Tensor, negatives: int
-) -> Tensor:
+def plain_sampled(states: Tensor, targets: Tensor, scorer: Scorer, seen: SeenItems, proposal: Tensor, negatives: int) -> Tensor:
     """The same over the target and what is drawn, each corrected for how often it is."""
     drawn = torch.multinomial(proposal, negatives, replacement=True).tolist()
     rarity = {item: -math.log(float(proposal[item]) * negatives) for item in drawn}

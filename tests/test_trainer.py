@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -263,6 +264,29 @@ def test_a_damaged_resume_file_is_refused_in_one_sentence_and_nothing_is_lost(wo
 def test_a_second_training_into_the_same_folder_is_refused(world: Dataset, tmp_path: Path) -> None:
     with Run(tmp_path / "a").lock(), pytest.raises(InputError, match="another process is training"):
         train(tiny(), world, tmp_path / "a")
+
+
+def locked_by_two(path: Path, forked: Any) -> None:
+    """Runs in a child process."""
+    with Run(path).lock():
+        for file in range(3, 100):
+            with suppress(OSError):
+                os.set_inheritable(file, True)
+        subprocess.Popen(["sleep", "0.5"], close_fds=False)  # as a program that is being started: it has its parent's files
+        forked.set()
+        time.sleep(60)
+
+
+def test_a_killed_process_may_leave_its_lock_a_moment_later(tmp_path: Path, children: Any) -> None:
+    forked = children.Event()
+    child = children.Process(target=locked_by_two, args=(tmp_path / "a", forked))
+    child.start()
+    assert forked.wait(60)
+    child.kill()
+    child.join()
+    began = time.monotonic()
+    with Run(tmp_path / "a").lock():
+        assert time.monotonic() - began > 0.1, "it was still held"
 
 
 def test_changed_data_and_changed_settings_are_refused(world: Dataset, tmp_path: Path) -> None:

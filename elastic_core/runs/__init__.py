@@ -415,7 +415,7 @@ class Run:
         """For the process that writes the folder. Raises InputError if another one has it."""
         if os.path.lexists(self.path) and not self.path.is_dir():
             raise InputError(f"{self.path} is a file, and a run needs a folder; choose another")
-        lock = FileLock(self.path / LOCK, timeout=0)
+        lock = FileLock(self.path / LOCK, timeout=files.LOCK_SECONDS)
         with files.explain_write_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             try:

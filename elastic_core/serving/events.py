@@ -25,7 +25,7 @@ class Events:
     def __init__(self, path: Path | None, keep: int) -> None:
         """Raises InputError for a file that is no such database, and where another process has it."""
         self.keep = keep
-        self._lock = None if path is None else FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
+        self._lock = None if path is None else FileLock(path.with_name(f".{path.name}.lock"), timeout=files.LOCK_SECONDS)
         if path is not None and not path.parent.is_dir():
             raise InputError(f"there is no folder {path.parent} to keep events in")
         with files.explain_write_errors(path or Path()):

@@ -120,7 +120,7 @@ class Study:
             self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / LOCK, thread_local=False)
         try:
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=files.LOCK_SECONDS)
         except Timeout:
             raise InputError(f"another process is at this study: {self.folder}") from None
         try:

@@ -40,9 +40,7 @@ def choose_searching_event() -> VoteTally:
     """All events of this person, and their experts; the newest event is looked at until another one is chosen."""
     tally = votes.tally_votes(context.model, context.dataset, context.user)
     return tally.select_event(
-        choose_from_list(
-            f"For which {tally.words.singular}?", tally.event_options, key=EVENT, control_name="Event", width=260
-        )
+        choose_from_list(f"For which {tally.words.singular}?", tally.event_options, key=EVENT, control_name="Event", width=260)
     )
 
 

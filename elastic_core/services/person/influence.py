@@ -57,11 +57,7 @@ class Influence(NamedTuple):
         if agreement is None:
             return "This model shows no attention to compare with."
         more_text = (
-            "usually matters more"
-            if agreement.low > 0
-            else "matters less"
-            if agreement.high < 0
-            else "may not matter more"
+            "usually matters more" if agreement.low > 0 else "matters less" if agreement.high < 0 else "may not matter more"
         )
         correlation = f"{agreement.correlation:+.2f}"
         return f"What gets more attention {more_text} (correlation {correlation}). Attention alone does not explain a suggestion."

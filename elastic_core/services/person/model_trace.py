@@ -160,4 +160,3 @@ def _measure_removals(
         ranks = [rank_scores(row, history, prediction.keep_seen)[1][items] for row in rows]
         ranks_without_expert[:, [experts.index(expert) for expert in active]] = np.stack(ranks, 1)
     return without_expert, without_event, ranks_without_expert
-
