@@ -10,13 +10,14 @@ from typing import NamedTuple
 import streamlit as st
 
 from elastic_core.services.tour.measured_answers import Answer
-from pages.components import page_context, page_elements, page_text
+from pages.components import edits, page_context, page_elements, page_text
 from pages.components.controls import place_button
 from pages.tour import classroom
 from pages.tour.steps import FIRST_LESSON, STEPS, Step, fill_words, measure_answer, stop_label, stop_number
 
 PARAMETER, STOP, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
+SET_ASIDE = "tour_edits_before"  # what the visitor had edited, for the way back
 DONE = "tour_done"  # stops whose task was done in this visit
 LAST_STOP, COUNTED = "tour_left", "tour_counted"  # the stop at which the tour was left, and the one after which bets are counted
 TEXT = page_text.load_page_text(__file__)
@@ -255,6 +256,11 @@ def _go_back(stop: int) -> None:
 
 def _go_to_stop(stop: int) -> None:
     last_stop = st.session_state.get(STOP)
+    if stop and not last_stop:
+        st.session_state[SET_ASIDE] = st.session_state.get(edits.STATE)
+    if not stop and (before := st.session_state.pop(SET_ASIDE, None)) and before.edits:
+        st.session_state[edits.STATE] = before
+        st.query_params.pop(edits.PARAMETER, None)
     if not stop and last_stop:
         st.session_state[LAST_STOP] = last_stop if last_stop not in (len(STEPS), END) else None
     if stop == END:

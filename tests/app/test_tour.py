@@ -71,6 +71,16 @@ def test_it_is_walked_left_and_taken_up_again(opened: Open) -> None:
     assert "Tour, 5 of" in said(app)
 
 
+def test_what_was_edited_before_the_tour_is_back_after_it(opened: Open) -> None:
+    app = press(opened(run="tiny", user="5"), "Remove the last item")
+    edited = app.query_params["edits"]
+    healthy(app.button(key="tour_begin").click().run())
+    assert "edits" not in app.query_params, "a stop begins with the whole history"
+    press(press(app, "Remove the last item"), "Remove the last item")
+    healthy(app.button(key="tour_leave").click().run())
+    assert app.query_params["edits"] == edited and "Tour, 1 of" not in said(app)
+
+
 @pytest.mark.parametrize("asked", ["0", "99", "x"])
 def test_a_stop_that_is_not_there_is_no_tour(opened: Open, asked: str) -> None:
     assert "Tour, " not in said(opened(tour=asked))
