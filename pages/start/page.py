@@ -248,7 +248,9 @@ def show_agreement() -> None:
         weak_verdict = "Not always, but far more often than by chance" if agreement.owners >= 3 * agreement.chance else "Rarely"
         verdict = "Yes" if agreement.owners >= 0.9 else "Mostly" if agreement.owners >= 0.5 else weak_verdict
         n_owned, n_by_chance = (round(share * agreement.n_users) for share in (agreement.owners, agreement.chance))
-        agreement_place.markdown(TEXT("truth", truly=verdict, people=agreement.n_users, owners=n_owned, chance=n_by_chance))
+        agreement_place.markdown(
+            TEXT("truth", truly=verdict, people=agreement.n_users, owners=n_owned, chance=n_by_chance, many=item_words.plural)
+        )
 
 
 def show_links() -> None:
