@@ -60,6 +60,7 @@ class _FullSoftmax(torch.autograd.Function):
         needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias, repeat_bias))
         d_vectors, d_shares = torch.empty(m * parts, d, device=flat.device), torch.empty_like(shares)
         d_table, total = torch.zeros_like(table, dtype=torch.float32), torch.zeros((), device=flat.device)
+        d_items = torch.zeros(d, len(items), device=flat.device) if _fits_one_pass(flat, parts) else None
         d_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         d_repeat_bias, seen_mask = None if repeat_bias is None else torch.zeros((), device=flat.device), None
         in_one_pass = _fits_one_pass(flat, parts)
@@ -88,11 +89,16 @@ class _FullSoftmax(torch.autograd.Function):
                 gradient = (probabilities if parts == 1 else probabilities.mul_(weight)).scatter_add_(1, goal, -weight)
                 rough = gradient.to(half)
                 d_vectors[parts_of] = product(rough, across)
-                d_table[1:] += rough.T @ v
+                if d_items is not None:
+                    d_items += fused_ops.linear_in_one_pass(v.T.contiguous(), rough.T)
+                else:
+                    d_table[1:] += rough.T @ v
                 if d_bias is not None:
                     d_bias[1:] += gradient.sum(0)
                 if d_repeat_bias is not None and seen_mask is not None:
                     d_repeat_bias += (gradient * seen_mask).sum()
+        if d_items is not None:
+            d_table[1:] = d_items.T
         d_vectors = d_vectors.view(m, parts, d)
         ctx.gradients = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias, d_repeat_bias)
         return total
@@ -227,6 +233,7 @@ class _SampledSoftmax(torch.autograd.Function):
         if in_one_pass:
             wide, wide_bias = functional.pad(rest, (0, 0, 0, APART)), functional.pad(bias, (0, APART))
             across = wide.T.contiguous()
+            d_wide = torch.zeros_like(across)
         else:
             room = vectors.new_empty(min(rows, m) * parts, width + APART, dtype=shares.dtype)
         hit, column, row_ends = _find_hits(targets, drawn, rows) if device == "cpu" else (None, None, [])
@@ -265,12 +272,13 @@ class _SampledSoftmax(torch.autograd.Function):
             rough = gradient.to(half)
             if in_one_pass:  # the columns beside meet rows of zeros
                 d_vectors[parts_of] = fused_ops.linear_in_one_pass(probabilities, across)
+                d_wide += fused_ops.linear_in_one_pass(v.T.contiguous(), probabilities.T)
             else:
                 multiply_into(d_vectors[parts_of], rough, rest)
-            if half == d_others.dtype:
-                d_others.addmm_(rough.T, v)
-            else:
-                d_others += rough.T @ v
+                if half == d_others.dtype:
+                    d_others.addmm_(rough.T, v)
+                else:
+                    d_others += rough.T @ v
             if d_bias is not None:
                 d_bias += gradient.sum(0)
             if d_repeat_bias is not None and seen_weights is not None:
@@ -278,6 +286,8 @@ class _SampledSoftmax(torch.autograd.Function):
                 d_repeat_bias += (summed_gradient * seen_weights[1][part]).sum() + (
                     d_right[part].sum(1) * seen_weights[0][part]
                 ).sum()
+        if in_one_pass:
+            d_others = d_wide[:, :width].T.contiguous()
         back = d_right.to(half).unsqueeze(-1)
         d_vectors = d_vectors.view_as(vectors).add_(back * goals)
         d_own = (back * rough_vectors).sum(1).to(own.dtype)
