@@ -14,7 +14,8 @@ from elastic_core.core.config import ModelConfig
 from elastic_core.models import Recommender
 from elastic_core.peers.fpmc import FPMC
 from elastic_core.peers.gru4rec import GRU4Rec
-from elastic_core.peers.lrurec import FASTEST, SLOWEST, LinearRecurrence, LRURec, RecurrentBlock, linear_scan, pole_powers
+from elastic_core.peers.lrurec import FASTEST, SLOWEST, LinearRecurrence, LRURec, linear_scan, pole_powers
+from elastic_core.peers.parts.recurrent import RecurrentBlock
 
 N_ITEMS, LENGTH, WIDTH = 12, 13, 4
 FORMS = [
@@ -97,7 +98,7 @@ def lru_twin(model: LRURec, items: list[int]) -> list[Tensor]:
     """h ← λh + γ(Bx + b), written with Python's complex numbers, channel by channel."""
     xs = [normed(model.norm, model.events.items.weight[item] * math.sqrt(WIDTH)) for item in items]
     for block in model.blocks:
-        assert isinstance(block, RecurrentBlock)
+        assert isinstance(block, RecurrentBlock) and isinstance(block.recurrence, LinearRecurrence)
         unit, out = block.recurrence, []
         channels = len(unit.decay)
         rates = [(math.exp(float(nu)), math.exp(float(theta))) for nu, theta in zip(unit.decay, unit.angle, strict=True)]

@@ -27,12 +27,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from elastic_core.core.layers import Dropout, zero_padding
-from elastic_core.models import Batch, Catalog, Encoded, ModelConfig, Scorer, Variant, register
-from elastic_core.peers.parts.blocks import make_embedding
-from elastic_core.peers.parts.stepwise import Stepwise
+from elastic_core.core.layers import zero_padding
+from elastic_core.models import Catalog, ModelConfig, Scorer, Variant, register
+from elastic_core.peers.parts.recurrent import EXPANSION, RecurrentModel
 
-EXPANSION = 4  # hidden width of the feed-forward layers, in multiples of d
 CHANNELS = 2  # complex states of a recurrence, in multiples of d
 SLOWEST, FASTEST = 0.99, 0.8  # |λ| at the start lies between
 
@@ -130,31 +128,8 @@ def _scan_by_doubling(u: Tensor, poles: Tensor) -> Tensor:
     return h[:, size - n :].clone() if size > n else h  # a slice would keep all of it for the gradient
 
 
-class RecurrentBlock(nn.Module):
-    """Recurrence and feed-forward layer on `[B, N, d]`, each with residual and norm after it."""
-
-    def __init__(self, config: LRURecConfig) -> None:
-        super().__init__()
-        width = config.width
-        self.recurrence = LinearRecurrence(width, CHANNELS * width)
-        self.norm = nn.LayerNorm(width)
-        self.inner = nn.Linear(width, EXPANSION * width)
-        self.outer = nn.Linear(EXPANSION * width, width)
-        self.final_norm = nn.LayerNorm(width)
-        self.dropout = Dropout(config.dropout)
-        for parameter in (*self.inner.parameters(), *self.outer.parameters()):
-            nn.init.trunc_normal_(parameter, std=0.02, a=-0.04, b=0.04)
-
-    def forward(self, x: Tensor, real: Tensor | None, before: Tensor | None = None, last: bool = False) -> tuple[Tensor, Tensor]:
-        """The next `x`, of the last column alone with `last`, and the state to go on from."""
-        mixed, after = (self.recurrence.forward_last if last else self.recurrence)(x, real, before)
-        x = self.norm((x[:, -1:] if last else x) + self.dropout(mixed))
-        hidden = self.dropout(functional.gelu(self.inner(x)))
-        return self.final_norm(x + self.dropout(self.outer(hidden))), after
-
-
 @register(LRURecConfig)
-class LRURec(Stepwise):
+class LRURec(RecurrentModel):
     """Learns from every position at once; `heads` is not used. Kept of a person: layers x 4 d numbers."""
 
     objective = "all"
@@ -163,25 +138,10 @@ class LRURec(Stepwise):
 
     def __init__(self, config: LRURecConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.events = make_embedding(config, self.n_items, positions=False)
-        self.norm = nn.LayerNorm(config.width)
-        self.blocks = nn.ModuleList(RecurrentBlock(config) for _ in range(config.layers))
         self.bias = nn.Parameter(torch.zeros(self.n_items + 1))
 
-    def forward(self, batch: Batch) -> Encoded:
-        real = batch.mask
-        x = self.norm(self.events(batch.items, batch.padded))
-        for block in self.blocks:
-            x, _ = block(x, real)
-        return Encoded(x)
-
-    def read_on(self, items: Tensor, real: Tensor | None, state: list[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
-        after: list[Tensor] = []
-        x = self.norm(self.events(items, real is not None))
-        for i, block in enumerate(self.blocks):
-            x, block_state = block(x, real, None if state is None else state[i], last=i == len(self.blocks) - 1)
-            after.append(block_state)
-        return x[:, -1], after
+    def make_recurrence(self) -> LinearRecurrence:
+        return LinearRecurrence(self.config.width, CHANNELS * self.config.width)
 
     def saved_per_event(self, columns: int) -> int:
         return (16 + 6 * CHANNELS + 4 * EXPANSION) * self.config.width
