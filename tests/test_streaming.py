@@ -18,8 +18,8 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender
 
 N_ITEMS = 40
-FOLLOWED = ("elastic", "elastic-slots", "sasrec", "gru4rec", "lrurec", "fpmc", "linrec", "lisa")
-ENDLESS = {"elastic-slots", "gru4rec", "lrurec", "fpmc", "lisa"}  # no window ends
+FOLLOWED = ("elastic", "elastic-slots", "sasrec", "gru4rec", "lrurec", "mamba4rec", "fpmc", "linrec", "lisa")
+ENDLESS = {"elastic-slots", "gru4rec", "lrurec", "mamba4rec", "fpmc", "lisa"}  # no window ends
 every = pytest.mark.parametrize("name", FOLLOWED)
 
 

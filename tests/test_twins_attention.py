@@ -1,4 +1,4 @@
-"""LinRec and HSTU against slow twins: one history at a time, position by position, in float64, straight from the formulas."""
+"""LinRec, HSTU and eSASRec against slow twins: one history at a time, position by position, in float64, by the formulas."""
 
 import math
 from typing import Any
@@ -112,10 +112,31 @@ def hstu_twin(model: Any, items: list[int], times: list[int]) -> Tensor:
     return torch.stack([normed(row, model.norm) for row in x])
 
 
+def esasrec_twin(model: Any, items: list[int]) -> Tensor:
+    """States `[n, d]` of one history."""
+    x, heads = inputs(model, items), model.config.heads
+    e = WIDTH // heads
+    for block in model.blocks:
+        a, h = block.attention, [normed(row, block.norm) for row in x]
+        q, k, v = ([dense(f, row) for row in h] for f in (a.query, a.key, a.value))
+        after = []
+        for t in range(len(x)):
+            read = []
+            for own in (slice(i * e, (i + 1) * e) for i in range(heads)):
+                fits = [math.exp(float(q[t][own] @ k[j][own]) / math.sqrt(e)) for j in range(t + 1)]
+                read.append(sum(fit / sum(fits) * v[j][own] for j, fit in enumerate(fits)))
+            y = x[t] + torch.sigmoid(dense(block.attention_gate, x[t])) * dense(a.output, torch.cat(read))
+            z, f = normed(y, block.feed_forward_norm), block.feed_forward
+            worked_out = dense(f.outer, silu(dense(f.gate, z)) * dense(f.inner, z))
+            after.append(y + torch.sigmoid(dense(block.feed_forward_gate, y)) * worked_out)
+        x = after
+    return torch.stack([normed(row, model.norm) for row in x])
+
+
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize(
     ("name", "more"),
-    [("linrec", {}), ("hstu", {}), ("hstu", {"time_bias": "previous"})],
+    [("linrec", {}), ("hstu", {}), ("hstu", {"time_bias": "previous"}), ("esasrec", {})],
     ids=str,
 )
 @torch.no_grad()
@@ -127,7 +148,8 @@ def test_a_model_is_its_twin(name: str, more: dict[str, Any], heads: int) -> Non
     states, last = model(batch).states, model.last_state(batch)
     for row, n in enumerate(LENGTHS):
         own, when = items[row, -n:].tolist(), times[row, -n:].tolist()
-        expected = linrec_twin(model, own) if name == "linrec" else hstu_twin(model, own, when)
+        twin = {"linrec": linrec_twin, "esasrec": esasrec_twin}.get(name)
+        expected = hstu_twin(model, own, when) if twin is None else twin(model, own)
         torch.testing.assert_close(states[row, -n:], expected)
         torch.testing.assert_close(last[row], expected[-1])
         alone = Batch(items[row : row + 1, -n:], items[row : row + 1, -n:], times=times[row : row + 1, -n:], padded=False)

@@ -1,4 +1,4 @@
-"""GRU4Rec, FPMC and LRURec against their equations written out event by event, in float64; and a scan against its recurrence."""
+"""GRU4Rec, FPMC, LRURec and Mamba4Rec against their equations, event by event in float64; and scans against their recurrences."""
 
 import math
 
@@ -15,6 +15,7 @@ from elastic_core.models import Recommender
 from elastic_core.peers.fpmc import FPMC
 from elastic_core.peers.gru4rec import GRU4Rec
 from elastic_core.peers.lrurec import FASTEST, SLOWEST, LinearRecurrence, LRURec, linear_scan, pole_powers
+from elastic_core.peers.mamba4rec import CHUNK, HEADS, STATE, TAPS, Mamba4Rec, SelectiveState, read_last, scan_states
 from elastic_core.peers.parts.recurrent import RecurrentBlock
 
 N_ITEMS, LENGTH, WIDTH = 12, 13, 4
@@ -24,6 +25,8 @@ FORMS = [
     ("fpmc", {}),
     ("lrurec", {}),
     ("lrurec", {"layers": 3}),
+    ("mamba4rec", {}),
+    ("mamba4rec", {"layers": 3}),
 ]
 every = pytest.mark.parametrize(("name", "shape"), FORMS, ids=str)
 
@@ -110,10 +113,47 @@ def lru_twin(model: LRURec, items: list[int]) -> list[Tensor]:
             h = [poles[c] * h[c] + given[c] for c in range(channels)]
             # Re(C h): the columns of `outer` are the real parts of C and minus its imaginary parts, in turn
             told = linear(unit.outer.weight, [part for one in h for part in (one.real, one.imag)], unit.outer.bias)
-            x = normed(block.norm, x + told)
-            inner = linear(block.inner.weight, x, block.inner.bias)
-            inner = 0.5 * inner * (1 + torch.erf(inner / math.sqrt(2)))  # gelu
-            out.append(normed(block.final_norm, x + linear(block.outer.weight, inner, block.outer.bias)))
+            out.append(after_recurrence(block, x, told))
+        xs = out
+    return xs
+
+
+def after_recurrence(block: RecurrentBlock, x: Tensor, told: Tensor) -> Tensor:
+    x = normed(block.norm, x + told)
+    inner = linear(block.inner.weight, x, block.inner.bias)
+    inner = 0.5 * inner * (1 + torch.erf(inner / math.sqrt(2)))  # gelu
+    return normed(block.final_norm, x + linear(block.outer.weight, inner, block.outer.bias))
+
+
+def silu(x: Tensor) -> Tensor:
+    return x / (1 + torch.exp(-x))
+
+
+def mamba_twin(model: Mamba4Rec, items: list[int]) -> list[Tensor]:
+    """S ← aS + Δ v Bᵀ, number by number, event by event."""
+    xs = [normed(model.norm, model.events.items.weight[item] * math.sqrt(WIDTH)) for item in items]
+    for block in model.blocks:
+        assert isinstance(block, RecurrentBlock) and isinstance(block.recurrence, SelectiveState)
+        unit, out, told_before = block.recurrence, [], []
+        size = 2 * WIDTH // HEADS
+        state = torch.zeros(HEADS, size, STATE).double()
+        for x in xs:
+            z, u, delta = (unit.inner.weight @ x).split([2 * WIDTH, 2 * WIDTH + 2 * STATE, HEADS])
+            told_before.append(u)
+            u = unit.taps_bias + sum(unit.taps[TAPS - 1 - i] * told_before[-1 - i] for i in range(min(TAPS, len(told_before))))
+            v, keys, queries = silu(u).split([2 * WIDTH, STATE, STATE])
+            y = torch.zeros(2 * WIDTH).double()
+            for head in range(HEADS):
+                step = math.log1p(math.exp(float(delta[head] + unit.step[head])))
+                fades = math.exp(-math.exp(float(unit.decay[head])) * step)
+                for p in range(size):
+                    number = float(v[head * size + p])
+                    for n in range(STATE):
+                        state[head, p, n] = fades * state[head, p, n] + step * number * keys[n]
+                    y[head * size + p] = state[head, p] @ queries + unit.skip[head] * number
+            y = y * silu(z)
+            y = y / ((y**2).mean() + 1e-5).sqrt() * unit.norm.weight
+            out.append(after_recurrence(block, x, unit.outer.weight @ y))
         xs = out
     return xs
 
@@ -124,6 +164,8 @@ def scored(model: Recommender, items: list[int]) -> list[Tensor]:
         return fpmc_twin(model, items)
     if isinstance(model, GRU4Rec):
         return [linear(model.events.items.weight, h, torch.zeros(1)) for h in gru_twin(model, items)]
+    if isinstance(model, Mamba4Rec):
+        return [linear(model.events.items.weight, x, torch.zeros(1)) for x in mamba_twin(model, items)]
     assert isinstance(model, LRURec)
     return [linear(model.events.items.weight, x, model.bias) for x in lru_twin(model, items)]
 
@@ -144,6 +186,28 @@ def test_every_state_is_the_one_written_out(name: str, shape: dict[str, object])
         torch.testing.assert_close(scorer(last[row])[1:], expected[-1, 1:], atol=1e-9, rtol=1e-9)
     full = items[:1]
     torch.testing.assert_close(model(Batch(full, full, padded=False)).states, states[:1], atol=1e-9, rtol=1e-9)
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(n=some.one_of(some.sampled_from([1, CHUNK - 1, CHUNK, CHUNK + 1]), some.integers(1, 100)), seed=some.integers(0, 99))
+def test_states_in_chunks_are_those_of_event_after_event(n: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    v, keys, queries, steps, state = drawn(2, n, 2, 3), drawn(2, n, 4), drawn(2, n, 4), drawn(2, n, 2).exp(), drawn(2, 2, 3, 4)
+    fading = -steps * torch.tensor([0.02, 1.0])
+    y, after = scan_states(v, keys, queries, steps, fading, state)
+    for t in range(n):
+        written = (steps[:, t, :, None] * v[:, t])[..., None] * keys[:, t, None, None]
+        state = fading[:, t].exp()[..., None, None] * state + written
+        torch.testing.assert_close(y[:, t], (state * queries[:, t, None, None]).sum(-1))
+    torch.testing.assert_close(after, state)
+    last, after = read_last(v, keys, queries[:, -1], steps, fading, torch.zeros_like(state))
+    expected, state = scan_states(v, keys, queries, steps, fading, torch.zeros_like(state))
+    torch.testing.assert_close(last, expected[:, -1])
+    torch.testing.assert_close(after, state)
 
 
 # --- the scan ---------------------------------------------------------------------------------------------------------

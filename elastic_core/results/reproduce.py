@@ -79,11 +79,11 @@ FILM_SYSTEMS = "sasrec elastic sasrec/local hstu gru4rec lrurec elastic/memory-n
 FIRST = "fpmc gru4rec bert4rec linrec lrurec hstu lisa"  # beside ours and SASRec on every kind of data
 PEERS = (
     "fpmc gru4rec bert4rec linrec lrurec hstu hstu/time lisa lisa/soft lisa/mini sma sma/ctreg din din/recency din/sma"
-    " din/sma-ctreg shan shan/sma linformer reformer sinkhorn routing clustered"
+    " din/sma-ctreg shan shan/sma linformer reformer sinkhorn routing clustered esasrec mamba4rec"
 )
 LONG = "elastic elastic-slots sasrec linrec lrurec gru4rec lisa hstu fpmc bert4rec"  # recall by gap
 CONVERGED = "elastic elastic/memory-none sasrec sasrec/local elastic-slots hstu lrurec"
-RECIPE_FOR_ALL = "elastic/memory-none elastic sasrec/local sasrec hstu lrurec elastic-slots elastic-slots/memory-none"
+RECIPE_FOR_ALL = "elastic/memory-none elastic sasrec/local sasrec hstu lrurec esasrec elastic-slots elastic-slots/memory-none"
 SEEDS = (0, 1, 2)
 # When does a personal memory pay? Worlds with so many interests, of which everybody has four; 20 items an interest.
 INTERESTS, RETRIEVED = (4, 8, 16, 32, 64, 128), (4, 2, 8)

@@ -24,8 +24,12 @@ class Blocks(Recommender):
     def __init__(self, config: ModelConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
         self.events = make_embedding(config, self.n_items + self.masks)  # the mask is the last
-        self.blocks = nn.ModuleList(Block(config, 1, self.attention(config)) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(self.make_block() for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
+
+    def make_block(self) -> nn.Module:
+        """One layer: SASRec's block around this attention."""
+        return Block(self.config, 1, self.attention(self.config))
 
     def forward(self, batch: Batch) -> Encoded:
         return Encoded(self.norm(self._encode(batch, last=False)))
