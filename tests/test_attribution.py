@@ -66,7 +66,7 @@ def test_a_reason_names_the_largest_part_and_an_event_only_where_one_stands_out(
         if one.expert is None:
             best = int(parts[: len(experts)].argmax())
             assert one.after is None and one.best == (experts[best], pytest.approx(float(parts[best]), rel=1e-5))
-            assert re.match(rf"the model without experts \(\d+%\), then expert {experts[best]} \(", one.sentence(small_world))
+            assert re.match(rf"no expert \(\d+%\), then expert {experts[best]} \(", one.sentence(small_world))
         else:
             slot = experts.index(one.expert)
             clear = float(found.held[0, slot].max()) >= CLEAR

@@ -16,9 +16,10 @@ from elastic_core.core.batches import history_batch
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.core.histories import Catalog, Histories
 from elastic_core.core.sasrec import SASRecConfig
-from elastic_core.data import Dataset
+from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
+from elastic_core.run_config import DataConfig
 from elastic_core.services.journey import trace as journey_trace
 from elastic_core.services.journey.trace import trace_dispatch
 from elastic_core.services.journey.typed_items import parse_items
@@ -115,7 +116,7 @@ def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, mo
             first, share = found.reached[end][0]
             titles = small_world.catalog.titles_of(items[: len(items) - n + end + 1])
             total = sum(float(part) for part, title in zip(through[-len(titles) :], titles, strict=True) if title == first)
-            assert share == pytest.approx(total, abs=1e-5) and f"% {first}" in found.describe_return(end).split("slots hold")[1]
+            assert share == pytest.approx(total, abs=1e-5) and f"% {first}" in found.describe_return(end).split("slots held")[1]
     for wrong in (0, len(items) + 1):
         with pytest.raises(InputError, match="of this history 1 to"):
             trace_dispatch(able, small_world, items, wrong)
@@ -197,6 +198,18 @@ def test_along_time_equals_moment_after_moment(small_world: Dataset, model: Reco
             retrieved = found.experts[found.experts["event"] == row["event"]]
             assert retrieved["expert"].tolist() == predict_history(able, small_world, read).experts
     assert found.experts.empty == (config is not None)
+
+
+def test_no_moment_lies_inside_the_last_basket() -> None:
+    data = load(DataConfig(source="groceries"))
+    model = models.build(SASRecConfig(length=16, width=8, layers=1), data.catalog.n_items).eval()
+    valid, test = (data.readable_lengths(split) for split in ("valid", "test"))
+    user = int(np.flatnonzero((data.histories.lengths - test > 2) & (test - valid > 2) & (test < 40))[0])
+    ranks = journey_trace.trace_moments(model, data, user, most=1000).ranks
+    assert ranks["event"].tolist() == list(range(1, test[user] + 1)) and ranks["part"].tolist()[-1] == "test"
+    counts = ranks["part"].value_counts()
+    assert counts["training"] == valid[user] - 1 and counts["validation"] == test[user] - valid[user]
+    assert ranks["item"].tolist()[-1] == data.target_items("test")[user]
 
 
 def test_aggregation_keeps_every_weight(small_world: Dataset, model: Recommender) -> None:

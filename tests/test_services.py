@@ -109,9 +109,9 @@ def test_of_a_next_basket_is_said_how_much_the_list_guesses(data: Dataset, model
     basket = [lost[-1], stay]
     held = [each._replace(table=each.table.assign(is_truth=each.table["item"].isin(basket))) for each in (before, after)]
     change = compare_lists(*held)
-    assert change.n_true == (2, 1) and change.basket_guessed == "2 of the ten were in the next basket, now 1."
+    assert change.n_true == (2, 1) and change.basket_guessed == "Of the ten suggestions, 2 were in the next basket; now it is 1."
     assert change.summary("films").startswith(f"★ {data.catalog.title(lost[-1])}")
-    assert compare_lists(*reversed(held)).basket_guessed == "1 of the ten was in the next basket, now 2."
+    assert compare_lists(*reversed(held)).basket_guessed == "Of the ten suggestions, 1 was in the next basket; now it is 2."
     assert compare_lists(held[0], held[0]).basket_guessed == "As before, 2 of the ten were in the next basket."
 
 

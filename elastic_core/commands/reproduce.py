@@ -33,7 +33,7 @@ from elastic_core.data import Dataset, load
 from elastic_core.errors import InputError
 from elastic_core.machine import find_device
 from elastic_core.recipes import GRID, grid_point
-from elastic_core.results.grid import FILE, read_outcomes, train_grid
+from elastic_core.results.grid import FILE, VALID, read_outcomes, train_grid
 from elastic_core.results.markdown import rewrite_documents, run_tables
 from elastic_core.results.personal_gain import write_interest_counts
 from elastic_core.results.reproduce import PlannedRun, add_run, has_weights, planned_status, select_runs, train_planned
@@ -133,5 +133,5 @@ def train_grids(names: list[str], root: Path, device_name: str, at: float) -> No
             print_note("time is up; the same command goes on from here")
             break
     outcomes = read_outcomes(root / FILE)
-    for row in outcomes[outcomes["model"].isin(names)].itertuples():
+    for row in outcomes[outcomes["model"].isin(names)].rename(columns={VALID: "valid"}).itertuples():
         print(f"{row.model:<28}{row.point:<16}valid {row.valid:.4f}  epoch {row.best_epoch:>3} of {row.epochs}")

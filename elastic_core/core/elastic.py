@@ -329,7 +329,7 @@ class Elastic(WithMemory, StreamingModel, TracingModel):
         "elastic-two-way": {"bidirectional": True, "conv_width": 0},  # the paper's encoder
     }
     variants: ClassVar[tuple[Variant, ...]] = (
-        Variant("ELASTIC", {}, "The paper’s model, made causal: the whole history makes one search."),
+        Variant("ELASTIC", {}, "The paper’s model, reading only earlier events: one search a history."),
         Variant("ELASTIC, two-way", {"bidirectional": True}, "The paper’s encoder as printed: a sample has one target.", "last"),
         Variant(
             "PKM-ACT",

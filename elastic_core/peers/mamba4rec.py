@@ -85,9 +85,9 @@ class SelectiveState(nn.Module):
         self.inner = nn.Linear(width, self.channels + self.mixed + HEADS, bias=False)
         self.taps = nn.Parameter(torch.empty(TAPS, self.mixed).uniform_(-(TAPS**-0.5), TAPS**-0.5))
         self.taps_bias = nn.Parameter(torch.zeros(self.mixed))
-        self.decay = nn.Parameter(torch.empty(HEADS).uniform_(1, FASTEST).log())  # A
-        steps = torch.empty(HEADS).uniform_(math.log(SHORTEST_STEP), math.log(LONGEST_STEP)).exp()
-        self.step = nn.Parameter(steps + (-torch.expm1(-steps)).log())  # b: softplus of it is what was drawn
+        self.decay = nn.Parameter(torch.empty(HEADS).uniform_(1, FASTEST).log_())  # A
+        steps = torch.empty(HEADS).uniform_(math.log(SHORTEST_STEP), math.log(LONGEST_STEP)).exp_()
+        self.step = nn.Parameter(steps.expm1_().log_())  # b: softplus of it is what was drawn
         self.skip = nn.Parameter(torch.ones(HEADS))  # D
         self.norm = nn.RMSNorm(self.channels, eps=1e-5)
         self.outer = nn.Linear(self.channels, width, bias=False)

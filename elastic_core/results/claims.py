@@ -224,7 +224,7 @@ def _why_not_known(
     seeds_together: int,
 ) -> tuple[str, str]:
     """Why nothing is claimed, in brief, and as the rest of a sentence."""
-    seen = "or more would usually be seen"
+    seen = "or more would usually be noticed"
     if not seeds_counted:
         words = "one side was trained once, so luck in training is not in the interval; over people alone, only "
         return TRAINED_ONCE, f"{words}{detectable_from_interval(low, high):.4f} {seen}"

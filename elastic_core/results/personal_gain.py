@@ -110,12 +110,13 @@ def gain_sentence(gains: pd.DataFrame) -> str:
         better = part[part["winner"] == "A"]
         if part.empty:
             continue
-        texts.append(f"{name} in {len(better)} of {len(part)} comparisons")
+        texts.append(f"in {len(better)} of {len(part)} comparisons {name}")
         if len(better):
-            least_text = f" Where they are, at least {better['interests an expert'].min():.3g} interests share an expert."
+            least_text = f" In each of these, at least {better['interests an expert'].min():.3g} interests share one expert."
     if not texts:
         return "No model was trained with personal and with shared experts on the same data."
-    sentence = f"Experts chosen for each person are better than the same few for everybody: {' and '.join(texts)}.{least_text}"
+    question = "Do experts chosen for each person beat the same few for everybody?"
+    sentence = f"{question} Yes {' and '.join(texts)}.{least_text}"
     claimed = gains[gains["winner"] == "A"]
     if claimed.empty:
         return sentence

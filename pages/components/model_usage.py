@@ -37,7 +37,7 @@ def shell_commands(run: Run) -> dict[str, str]:
     if model_class(run.config.model.name).objective:
         commands_by_use |= {
             "One file that runs without this project:": f"export {folder} --out model.pt2",
-            "Learn on from it, with newer events and items:": f"train --from {folder} --set data.source=new.csv --out {new}",
+            "Go on training it with newer events and items:": f"train --from {folder} --set data.source=new.csv --out {new}",
         }
     return {what: f"elastic {command}" for what, command in commands_by_use.items()}
 

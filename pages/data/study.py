@@ -44,7 +44,7 @@ def _offer_study(queue: Studies, last: Job[StudyRequest] | None, data: DataConfi
         return
     job_bar.offer_job(
         queue, last, (data, minutes), "dat_study_ask",
-        "It runs in the background. You may leave the page, and it goes on even after the machine has stopped.",
+        "It runs in the background. You may leave the page. If the machine stops, it goes on after the next start.",
         "Study these data", f"About {minutes:g} minutes on one core",
     )  # fmt: skip
 

@@ -227,7 +227,8 @@ def show_last_outcome() -> None:
 def show_stored_data() -> None:
     """Everything that is kept: train on it, look at it, delete it."""
     stored_data = upload_store().list_stored()
-    st.subheader("Kept on this machine", anchor=False, help="After the dot stands the version. If rows change, so does it.")
+    about = "Each name ends in a dot and a version, which changes when rows change."
+    st.subheader("Kept on this machine", anchor=False, help=about)
     if not stored_data:
         st.caption("Nothing yet.")
     faults = upload_store().list_unreadable()

@@ -239,7 +239,7 @@ def draw_numbers(comparison: Comparison, a: str, b: str) -> None:
         if not comparison.seeds_counted:  # a p over people alone would look like a proof
             return
         about = "p, two-sided, of this pair alone: how often luck gives such a difference. The chart above adjusts for all."
-        st.metric("p: so much by luck alone", p_text(comparison.p), help=about)
+        st.metric("p: how often luck alone does this", p_text(comparison.p), help=about)
 
 
 def draw_memory_size(data_set: DataSet, ours: System, protocol: str) -> None:

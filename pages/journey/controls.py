@@ -37,7 +37,8 @@ def choose_moment(context: Context) -> int:
         help=f"What they {verb} next is hidden from the model; gold marks it.",
     ))  # fmt: skip
     if moment < last_moment:
-        st.caption(TEXT("CHOSEN_BY" if moment == last_moment - 1 else "TRAINED_ON"))
+        is_validation = moment >= context.dataset.readable_lengths("valid")[context.user]
+        st.caption(TEXT("CHOSEN_BY" if is_validation else "TRAINED_ON"))
     return moment
 
 

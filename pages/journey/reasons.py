@@ -104,7 +104,9 @@ def show_moments(context: Context, moment: int, keep_seen: bool) -> None:
     table, retrieved = cached.trace_moments(context.open_run, context.user, keep_seen)
     experts, count = busiest_experts(retrieved, moment)
     n_drawn = experts["expert"].nunique()
-    drawn_text = f" You see the experts of this moment and the most used ones, {n_drawn} of {count}." if n_drawn < count else ""
+    drawn_text = ""
+    if n_drawn < count:
+        drawn_text = f" The chart shows {n_drawn} of the {count} experts that this history ever retrieved, the busiest first."
     other_ranks, other_name, other_text = None, "", ""
     if context.other is not None:
         other_ranks, other_name = cached.trace_moments(context.other, context.user, keep_seen).ranks, context.other.run.name

@@ -70,8 +70,8 @@ def _show_gate(context: page_context.Context) -> None:
         st.table(numbers, hide_index=True, alt="Gradient norm by group of parameters")
         st.caption(
             f"We took one training step on a copy of the run, with this person and a few others (gate: "
-            f"{table['gate'].iloc[0] if with_gate else 'none'}). The loss is that of the next item alone, without the "
-            "part that keeps all experts in use."
+            f"{table['gate'].iloc[0] if with_gate else 'none'}). We use only the loss of the next item. (In "
+            "training, a second term keeps all experts in use.)"
         )
         _show_ungated_list(context)
     else:
@@ -119,11 +119,12 @@ def _show_search_as_printed(scene: Scene, context: page_context.Context, is_own:
         )
     else:
         printed_search = checks.search_as_printed(scene.lesson.keys, scene.lesson.k, checks.chance_queries(scene.lesson))
-    population = "people" if is_own else "random queries"
+    population, n_queries = "people" if is_own else "random queries", f"{printed_search.queries:,}"
+    whose = scene.query_owner[:1].lower() + scene.query_owner[1:]
     st.markdown(
-        f"- {scene.query_owner} keeps **{printed_search.overlap} of {printed_search.k}** experts if the search is done as "
-        f"printed. On average over {printed_search.queries:,} {population}, **{printed_search.shared:.1f}** stay.\n- As printed, "
-        f"**{printed_search.used_printed}** experts come first for somebody; as meant, **{printed_search.used}** do.\n- With "
-        f"somebody else’s q₂, {printed_search.deaf:,} of {printed_search.queries:,} keep all their experts. "
-        "As printed, everybody does."
+        f"- With q₁ twice, {whose} finds only **{printed_search.overlap} of {printed_search.k}** of its experts "
+        f"(**{printed_search.shared:.1f}** on average over {n_queries} {population}).\n"
+        f"- Then only **{printed_search.used_printed}** experts are ever somebody’s best; with q₁ and q₂ it is "
+        f"**{printed_search.used}**.\n- If we exchange q₂ for somebody else’s, {printed_search.deaf:,} of {n_queries} searches "
+        "still find the same experts. With q₁ twice, all do."
     )

@@ -1,8 +1,11 @@
 """Start: what does ELASTIC do with this person’s history? The whole way in one picture, and what changes without a part of it."""
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from elastic_core.data import Dataset
+from elastic_core.models import as_retrieving_model
 from elastic_core.results.personal_gain import gain_sentence
 from elastic_core.services.edits import (
     Add,
@@ -92,7 +95,13 @@ def show_opening() -> None:
     )
     search_text = TEXT("query" if retrieved.ballots is None else "votes", chosen=experts_text, **values)
     slot_text = TEXT("slot", **values) if trace.event_share is not None else ""
-    st.markdown(f"{TEXT('idea')} {history_text} {search_text} {slot_text}", help=TEXT("expert", **values))
+    st.markdown(f"{TEXT('idea')} {history_text} {search_text} {slot_text}", help=explain_words(values))
+
+
+def explain_words(words: Mapping[str, object]) -> str:
+    """Memory, expert, slot and dispatcher, and how this model makes the list."""
+    by_slot = attribution.can_attribute(as_retrieving_model(context.model))
+    return TEXT("expert", scores=TEXT("scores by slot" if by_slot else "scores by mix", **words), **words)
 
 
 def choose_own_items() -> None:
@@ -142,7 +151,7 @@ def edit_buttons() -> None:
         if is_changed and trace.event_share is not None:
             words = {"one": item_words.singular, "many": item_words.plural}
             with st.container(key="start_lead_short", width="content"):
-                st.caption(TEXT("short"), help=f"{TEXT('slot', **words)} {TEXT('expert', **words)}")
+                st.caption(TEXT("short"), help=f"{TEXT('slot', **words)} {explain_words(words)}")
 
 
 def show_verdict() -> None:

@@ -38,7 +38,7 @@ def test_three_answers_and_all_experts_before_any_click(opened: Open, load: np.n
     assert app.title[0].value == "What does expert 3 stand for, and does it matter?"
     assert f"{load[3]} of 80 people" in words and "What does it stand for?" in words
     assert "Do recommendations get worse without it?" in words
-    assert "Row 0, column 3." in words and "**True interest" in words and "With shuffled people" in words
+    assert "Row 0, column 3." in words and "**True interest" in words and "If we shuffle the people" in words
     table = frame(app, "people_genre")
     assert len(table) == 64 and table["load"].is_monotonic_decreasing  # type: ignore[arg-type, index]
 
@@ -61,7 +61,7 @@ def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
 
 @pytest.mark.parametrize(
     ("part", "words"),
-    [("All experts", "With shuffled people"),
+    [("All experts", "If we shuffle the people"),
      ("People and items", "Drawn at random"), ("People and items", "means no diff"), ("People and items", "Do the two agree?"),
      ("Turn it", "without another of their experts"), ("Neighbours", "Most often used together")],
 )  # fmt: skip
@@ -124,7 +124,7 @@ def test_a_dead_expert_says_so_first(opened: Open, load: np.ndarray) -> None:
     dead = np.flatnonzero(load == 0)
     assert len(dead), "the tiny run has dead experts"
     app = opened(PAGE, run="tiny", expert=str(dead[0]))
-    assert "is dead: nobody in this data uses it" in said(app) and "With shuffled people" in said(app)
+    assert "is dead: nobody in this data uses it" in said(app) and "If we shuffle the people" in said(app)
     app = opened(PAGE, run="tiny", expert=str(dead[0]), exp_part="People and items")
     assert "Missed it by a few votes" not in said(app)
     healthy(app.toggle[0].set_value(True).run())

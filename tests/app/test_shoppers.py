@@ -65,7 +65,7 @@ def test_after_an_edit_the_guessed_part_of_the_basket_is_counted(shop: AppTest) 
     before, app = strip(shop), press(shop, "Remove the last product")
     now, said = strip(app), app.info[0].value
     counts = (sum(row["gold"] for row in each["list"][:10]) for each in (before, now))
-    assert "★ {} of the ten were in the next basket, now {}.".format(*counts) in said and "rank" not in said
+    assert "★ Of the ten suggestions, {} were in the next basket; now it is {}.".format(*counts) in said and "rank" not in said
     ten = {row["item"] for row in now["list"][:10]}
     lost = [row["name"] for row in before["list"][:10] if row["gold"] and row["item"] not in ten]
     assert [each["name"] for each in now["left"] if "★" in each["name"]] == [f"★ {name}" for name in lost] != []
@@ -81,7 +81,9 @@ def test_a_name_that_does_not_fit_this_household_is_told_apart(shop: AppTest) ->
     genres = dict(zip(map(data.catalog.title, range(1, data.catalog.n_items + 1)), (data.catalog.genres or ())[1:], strict=True))
     checked = [expert for expert in drawn["experts"] if expert["name"] and expert["sub"]]
     assert {expert["fits"] for expert in checked} == {True, False}
-    assert [text for mark, text in drawn["says"]["legend"] if mark == "other"] == ["In italics: not true for this person."]
+    assert [text for mark, text in drawn["says"]["legend"] if mark == "other"] == [
+        "In italics: this name does not fit this person."
+    ]
     for expert in checked:
         held = re.sub(r" \(\d+ ×\)$", "", expert["sub"].split("% of its slot: ", 1)[1])
         assert expert["fits"] or expert["name"] not in genres[held], "a name that does not fit, above an item that it fits"

@@ -23,7 +23,7 @@ Opened = Callable[..., AppTest]
 
 def test_it_says_how_healthy_the_memory_is_beside_chance(opened: Opened) -> None:
     words = said(opened(PAGE, run="tiny"))
-    assert "of 64 experts are in use" in words and "with random experts it would be" in words
+    assert "of 64 experts are in use" in words and "if people used random experts" in words
     assert "The Gini coefficient is" in words and "With random experts it would be" in words
 
 

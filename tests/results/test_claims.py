@@ -73,7 +73,7 @@ def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_
     (one,) = level.findings
     assert one.answer == "not known" and one.low < 0 < one.high and one.why == claims.TOO_CLOSE
     could = detectable_from_interval(one.low, one.high)
-    assert f"only {could:.4f} or more would usually be seen" in one.sentence
+    assert f"only {could:.4f} or more would usually be noticed" in one.sentence
     assert could == pytest.approx((one.high - one.low) / 2 * 2.8016 / 1.96, rel=1e-3)
     level = {"elastic": 0.1, "elastic-seed1": 0.1, "sasrec": 0.1, "sasrec-seed1": 0.1}
     peers = world(tmp_path / "peers", level)
@@ -81,7 +81,7 @@ def test_one_run_or_an_interval_with_zero_is_not_known_and_says_what_could_have_
     could = noise_of_comparison(
         *([Run(tmp_path / "peers" / name) for name in one.runs if kind in name] for kind in ("elastic", "sasrec"))
     )
-    assert f"only {could.detectable_difference():.4f} or more would usually be seen" in one.sentence
+    assert f"only {could.detectable_difference():.4f} or more would usually be noticed" in one.sentence
 
 
 def test_a_mark_says_what_a_finding_is_and_a_data_set_has_each_once() -> None:

@@ -27,7 +27,7 @@ def test_a_point_is_the_paired_difference() -> None:
         "with the interests that were counted"
     )
     better = int((real["winner"] == "A").sum())
-    assert f"on real data in {better} of {len(real)} comparisons" in gain_sentence(gains)
+    assert f"in {better} of {len(real)} comparisons on real data" in gain_sentence(gains)
 
 
 def test_without_pairs_or_counts_it_says_so(tmp_path: Path) -> None:

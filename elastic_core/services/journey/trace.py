@@ -30,16 +30,19 @@ class HistoryTrace(NamedTuple):
 
 @torch.inference_mode()
 def trace_moments(model: Recommender, dataset: Dataset, user: int, most: int = MOMENTS, keep_seen: bool = False) -> HistoryTrace:
-    """The same person at many moments: what was retrieved after `event` events, and where the next item stood."""
+    """The same person at many moments until their test: what was retrieved after `event` events, and where the next item stood.
+
+    In a basket that is held out there is no order, so no moment lies inside the last one."""
     items = dataset.histories.user_items(user).astype(np.int64)
-    ends = evenly_spaced(len(items) - 1, most) + 1
+    valid, test = (int(dataset.readable_lengths(split)[user]) for split in ("valid", "test"))
+    ends = evenly_spaced(min(test, len(items) - 1), most) + 1
     histories = [History(items[:end], int(items[end])) for end in ends]
     batch = stack_histories(histories, model.length)
     scores = score_batch(model, batch).numpy()
     places = [rank_scores(row, history, keep_seen)[1] for row, history in zip(scores, histories, strict=True)]
     ranks = item_table(dataset.catalog, items[ends]).drop(columns="genres").assign(
         rank=[each[item] for each, item in zip(places, items[ends], strict=True)], running=[each.max() for each in places],
-        part=np.select([ends == len(items) - 1, ends == len(items) - 2], ["test", "validation"], "training"),
+        part=np.select([ends >= test, ends >= valid], ["test", "validation"], "training"),
     )  # fmt: skip
     ranks.insert(0, "event", ends)
     if not model.retrieves:
@@ -136,7 +139,7 @@ def _two_most(rows: pd.DataFrame) -> str:
     names = []
     for row in most.itertuples():
         notes = [f"{row.times} times in the history"] * (row.times > 1)
-        notes += [] if np.isnan(row.others) else [f"{_share_text(row.others)} in this person’s other slots"]
+        notes += [] if np.isnan(row.others) else [f"other slots: {_share_text(row.others)}"]
         names.append(f"{_share_text(row.weight)} {split_year(row.title)[0]}" + f" ({', '.join(notes)})" * bool(notes))
     return ", ".join(names)
 
@@ -204,7 +207,7 @@ class Dispatch(NamedTuple):
         parts = [(share, f"from expert {expert}") for share, expert in zip(shares, self.experts, strict=True)]
         sentence = f"{_bare_title(self.titles[event])} gets back {_list_parts(parts) or 'nothing'}."
         if items := _list_parts([(share, _bare_title(title)) for title, share in self.reached[event]]):
-            sentence += f" At its place in the history, these slots hold {items}, averaged. No two items were compared."
+            sentence += f" When it came, these slots held {items} (weighted average). No two items were compared."
         return sentence
 
     def describe_slot(self, place: int) -> str:

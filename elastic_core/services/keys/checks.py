@@ -104,9 +104,9 @@ def rotate_toy(width: int, k: int) -> str:
         checks = [check_search(keys, k, queries) for _ in range(3)]
         halves, flat = min(each.product_seconds for each in checks), min(each.flat_seconds for each in checks)
         first = None if halves >= flat else first or n_subkeys**2
-        rows.append(f"{n_subkeys**2:,}: {1e3 * halves:.2f} and {1e3 * flat:.2f} ms")
-    crossing_text = f"Here it is faster from K = {first:,} on" if first else "Here it is faster at no such K"
-    return f"Searching with split keys has a fixed cost for sorting and gathering. {crossing_text} ({'; '.join(rows)})."
+        rows.append(f"{n_subkeys**2:,} experts: {1e3 * halves:.2f} ms with split keys, {1e3 * flat:.2f} ms one by one")
+    crossing_text = f"Here they are faster from {first:,} experts on" if first else "Here they are faster at none of these sizes"
+    return f"Split keys have a fixed cost for sorting and gathering. {crossing_text} ({'; '.join(rows)})."
 
 
 def random_queries(width: int, n: int, seed: int) -> Tensor:

@@ -35,8 +35,8 @@ class Reason(NamedTuple):
     best: tuple[int, float] | None = None  # where no expert has the largest share, the expert with the largest of theirs
 
     def sentence(self, catalog: Catalog) -> str:
-        """`expert 147 (62%), after Alien`, or `the model without experts (35%), then expert 111 (28%)`."""
-        source = "the model without experts" if self.expert is None else f"expert {self.expert}"
+        """`expert 147 (62%), after Alien`, or `no expert (35%), then expert 111 (28%)`."""
+        source = "no expert" if self.expert is None else f"expert {self.expert}"
         best = f", then expert {self.best[0]} ({self.best[1]:.0%})" if self.best is not None else ""
         after = f", after {catalog.title(self.after)}" if self.after is not None else ""
         return f"{source} ({self.share:.0%}){best}{after}"

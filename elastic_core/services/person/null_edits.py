@@ -42,9 +42,9 @@ class NullEdits(NamedTuple):
     def rows(self, did: str) -> list[tuple[str, str, str, str]]:
         """What is compared, the edit's number, the others' (`1 (95%: 0 to 9)`: median and range, either way; of all where they
         are few), and how many of them reach it; `did` is what people do with items."""
-        names = {"furthest": "largest move of an item that is in the list now (places)", "replaced": "replaced among the ten"}
+        names = {"furthest": "largest move within the new list (places)", "replaced": "replaced among the ten"}
         if self.truth_known:
-            names = {"places": f"places that what they {did} next moved"} | names
+            names = {"places": f"move of what they {did} next (places)"} | names
         rows = []
         for column, name in names.items():
             own, *other_histories = self.table[column].abs()

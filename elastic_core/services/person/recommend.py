@@ -245,12 +245,12 @@ class ListChange(NamedTuple):
 
     @property
     def basket_guessed(self) -> str:
-        """How much of the next basket is in the list: `4 of the ten were in the next basket, now 3.`"""
+        """How much of the next basket is in the list: `The next basket held 4 of the ten before, and holds 3 now.`"""
         before, after = self.n_true
         if before == after:
             return f"As before, {after or 'none'} of the ten {'were' if after > 1 else 'was'} in the next basket."
-        begin = f"{before or 'None'} of the ten {'were' if before > 1 else 'was'} in the next basket"
-        return f"{begin}, now {after or 'none'}."
+        began = f"{before or 'none'} {'were' if before > 1 else 'was'} in the next basket"
+        return f"Of the ten suggestions, {began}; now it is {after or 'none'}."
 
     @property
     def truth_moved(self) -> str:

@@ -27,7 +27,7 @@ TIMES = {"ms": "by the clock", "processor": "of the processor"}
 # What somebody else published, and what it was measured on.
 PAPER = (
     ("Inference", "2.68 times as fast as SASRec", "N = 1,024, XLong; the GPU is not named"),
-    ("GPU memory", "about 90% less than a SASRec that stores all N × N scores", "likewise"),
+    ("GPU memory", "about 90% less than a SASRec that stores all N × N scores", "about 90% less"),
 )
 
 # --- the rows of one source --------------------------------------------------------------------------------------------
@@ -295,11 +295,12 @@ def event_words(wide: pd.DataFrame) -> str:
     sentence = f"One new event takes ELASTIC {ours.min():.2f} to {ours.max():.2f} ms, with a refresh every {ROOM} events."
     if event_text.empty:
         return sentence
-    sentence += f" SASRec, which keeps keys and values, takes {event_text.min():.2f} to {event_text.max():.2f} ms. "
+    sentence += " SASRec, if it keeps what it computed for earlier events, takes "
+    sentence += f"{event_text.min():.2f} to {event_text.max():.2f} ms. "
     sentence += _speed_comparison((event_text / ours).dropna(), LABELS["elastic"], LABELS["sasrec-fused"])
     if len(peer):
         times = peer / ours
-        sentence += " When its window is full, SASRec needs a refresh, too. Then it takes "
+        sentence += " Once more events have come than SASRec reads, it must start again from time to time, too. Then it takes "
         sentence += f"{times.min():.1f} to {times.max():.1f} times as long as ELASTIC."
     return sentence
 

@@ -97,7 +97,7 @@ def _verdict_text(comparison: BaselineComparison | None, trained: bool) -> str:
     if row.d_high < 0:
         return f"**Worse than {only}** ({gap}). As it stands, counting is the better recommender here."
     if row.d_low > 0:
-        moved = " This interval does not say how much another training would differ." if trained else ""
+        moved = " The model was trained once, so this may still be the luck of one training." if trained else ""
         return f"**Better than {only}** ({gap}).{moved}"
     return f"**No clear difference from {only}** ({gap})."
 
