@@ -88,7 +88,7 @@ def test_it_says_from_which_length_on_elastic_is_faster_and_which_time_reads_so_
     assert "faster" not in texts(page().caption), "no rows came along here"
     shutil.copy(ROOT / "checkpoints" / "benchmarks.csv", root)
     crossed = curves.find_crossing(root)
-    assert f"only beyond about {crossed:,.0f} events; choose **20 min**" in texts(page(train_time="2 min").caption)
+    assert f"up to about {crossed:,.0f} events. Choose **20 min**" in texts(page(train_time="2 min").caption)
     assert "faster" not in texts(page(train_time="2 min", train_model="SASRec").caption)
     assert presets.find_budget("20 min").shape["length"] >= crossed > presets.find_budget("5 min").shape["length"]
 
