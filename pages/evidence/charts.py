@@ -97,10 +97,11 @@ def draw_personal_gain(gains: pd.DataFrame, colours: Palette) -> go.Figure:
     groups = gains.assign(
         name=np.where(gains["made up"], "Made up, ", "Real, ") + gains["model"] + ", k = " + gains["k"].astype(str)
     )
-    # one name a data set: the first and the last of the real ones to the left, so that names stay apart and inside
+    # one name a data set: the first two and the last to the left, the third above, so that names stay apart and inside
     real = gains[~gains["made up"].astype(bool)].drop_duplicates("data").sort_values("interests an expert").index
     label_place = dict.fromkeys(real, "bottom right") | dict.fromkeys(real[-1:], "bottom left")
-    label_place |= dict.fromkeys(real[:1], "top left")
+    label_place |= dict.fromkeys(real[:1], "top left") | dict.fromkeys(real[1:2], "bottom left")
+    label_place |= dict.fromkeys(real[2:3], "top right")
     for at, (name, rows) in enumerate(groups.groupby("name", sort=True)):
         is_made_up, colour = bool(rows["made up"].iloc[0]), colours.category_colour(at)
         labels = [_brief(data) if row in label_place else "" for row, data in rows["data"].items()]

@@ -9,9 +9,9 @@ from pages.components.controls import bind_widget, place_button
 from pages.experts import cached, sentences
 from pages.experts.cached import Subject
 
-OFTEN = {
-    "hot": ":orange-badge[often]", "usual": ":gray-badge[usual]", "cold": ":blue-badge[seldom]",
-    "dead": ":red-badge[nobody]",
+USE_BADGES = {
+    "hot": ":orange-badge[hot]", "usual": ":gray-badge[usual]", "cold": ":blue-badge[cold]",
+    "dead": ":red-badge[dead]",
 }  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def show_summary(subject: Subject, expert: int, user: int) -> list[str]:
         doubts = _show_meaning(subject, expert)
     with use_column:
         survey, (low, high) = subject.survey, subject.survey.band
-        load, use_text = f"{survey.traffic.load[expert]} of {survey.n_users:,} people", OFTEN[str(survey.status()[expert])]
+        load, use_text = f"{survey.traffic.load[expert]} of {survey.n_users:,} people", USE_BADGES[str(survey.status()[expert])]
         st.markdown(f"**Who uses it?** {use_text}\n\n#### {load}")
         has_text = "has" if expert in survey.traffic.experts[user] else "does not have"
         equal_load = survey.traffic.experts.size / survey.size

@@ -11,7 +11,7 @@ import streamlit as st
 
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.data import Dataset
-from elastic_core.data.source_catalog import GROCERIES, PLANTED, at_hand, source_names
+from elastic_core.data.source_catalog import GROCERIES, PLANTED, at_hand, is_deleted, source_names
 from elastic_core.runs import Run
 from elastic_core.services import public
 from pages.components import cache, page_context
@@ -41,7 +41,8 @@ def offered_worlds(runs: Mapping[str, Run], current: Run, chosen_name: str | Non
     paper = next((run for data_config in data for run in papers if run.config.data == data_config), None)
     worlds = {name: run for name, run in ((SHOPPERS, shoppers), (MADE_UP, made_up), (FILMS, films), (PAPER, paper)) if run}
     names = [run.name for run in worlds.values()]
-    own_run = current if current.name not in names else runs.get(chosen_name or "") or _latest_local_run(runs)
+    there = {name: run for name, run in runs.items() if not is_deleted(run.config.data)}
+    own_run = current if current.name not in names else there.get(chosen_name or "") or _latest_local_run(there)
     if own_run is not None and own_run.name not in names:
         worlds[OWN if own_run.name.startswith("local-") or own_run.config.data.source not in source_names() else OTHER] = own_run
     return worlds

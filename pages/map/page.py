@@ -15,7 +15,6 @@ from pages.map import cached, charts, sentences
 
 LAYOUTS = {"pca": "PCA", "umap": "UMAP"}
 KEY, TITLE = "map_chart", "Do experts form regions, and can this picture be trusted?"
-NEAREST_ROWS = 8  # rows of the nearest, few enough that the table does not scroll under the mouse
 
 
 def compute_map() -> Map:
@@ -84,7 +83,7 @@ def show_neighbours() -> None:
     page_elements.show_expert_card(f"{called} is used by {row['load']:,} people. It stands in {place}.")
     near = trusting.neighbour_table(values, expert_map.experts, expert_map.xy, focus)
     st.markdown(f"**{near['true?'].sum()} of its {len(near)} neighbours** on the map are neighbours in the full numbers, too.")
-    nearest = near.head(NEAREST_ROWS).round(2)
+    nearest = near.round(2)
     alt = f"The {len(nearest)} nearest neighbours of expert {focus} in the full numbers and on the map"
     page_elements.show_table("map_near_table", nearest, sentences.NEAR, alt, column_config=sentences.NEAR_COLUMNS)
 

@@ -35,7 +35,7 @@ SLIM = """<style>
     position: static; z-index: auto;
     > div { position: fixed; inset: 0 auto auto 0; width: 18.75rem; min-width: 0; z-index: 1000000; box-shadow: 0 2px 6px #0003 }
     [data-testid="stBottomBlockContainer"] { padding: 0 }
-    .st-key-tour_panel { max-height: min(34rem, calc(100vh - 14rem)); border-radius: 0; border-width: 0 }
+    .st-key-tour_panel { max-height: min(42rem, calc(100vh - 9rem)); border-radius: 0; border-width: 0 }
     [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"]) { flex-direction: column; align-items: stretch }
     [data-testid="stColumn"] { width: 100%; min-width: 100%; flex: none }
     [role="radiogroup"] { flex-direction: column; align-items: flex-start }
