@@ -77,6 +77,7 @@ VARIANTS = [
     Case("hstu", {"time_bias": "previous", "heads": 2}),
     Case("lisa", {"form": "soft", "codewords": 16}),
     Case("lisa", {"form": "mini", "codewords": 32, "output": "own"}),
+    Case("lisa", {"form": "plain", "layers": 1}),
     Case("reformer", {"rounds": 3, "window": 3, "heads": 2}),
     Case("routing", {"clusters": 3, "window": 4}),
     Case("clustered", {"clusters": 4, "topk": 3}),

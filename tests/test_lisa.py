@@ -24,6 +24,7 @@ FORMS = {
     "soft": {"form": "soft"},
     "mini": {"form": "mini", "codewords": 3, "target_codewords": 9},
     "no fading": {"decay": 0.0},
+    "plain": {"form": "plain"},
 }
 forms = pytest.mark.parametrize("form", FORMS)
 Coded = tuple[list[int], list[Tensor], Tensor]
@@ -89,7 +90,7 @@ def twin(model: Lisa, items: list[int]) -> Tensor:
     """States of one history without padding, `[N, d]`."""
     scale, table = math.sqrt(model.config.width), model.events.items.weight
     codes = [coded(model.codebooks, table[item] * scale) for item in items]
-    xs = [total for *_, total in codes]
+    xs = [table[item] * scale for item in items] if model.config.form == "plain" else [total for *_, total in codes]
     for i, layer in enumerate(model.layers):
         assert isinstance(layer, Layer)
         books = layer.codebooks or model.codebooks
@@ -155,7 +156,7 @@ def test_the_step_back_through_codes_is_that_of_the_softmax(soft: bool) -> None:
     torch.testing.assert_close(gradient, wanted)
 
 
-@pytest.mark.parametrize("form", ["base", "soft", "mini"])
+@pytest.mark.parametrize("form", ["base", "soft", "mini", "plain"])
 def test_gradient_reaches_every_parameter_and_codebooks_stay_in_use(form: str, small_world: Dataset) -> None:
     """The encoder of the codes too; and a training moves codes without letting them fall together."""
     model = lisa(small_world.catalog.n_items, **{"layers": 1, "width": 16, "codewords": 16, **FORMS[form]})

@@ -17,6 +17,10 @@ cancels, so rows are scaled by their largest entry, and bounded below by e^-30.
 | `base` | the best word of each codebook | the same sums of words | 128 (ML-1M), 256 |
 | `soft` | softmax mixtures of each codebook's words | a plain item table | 16 |
 | `mini` | the best word of few | sums of more words of other books | 32, and as `base` |
+| `plain` (ours) | the best word of each codebook, for attention alone | a plain item table | 128 |
+
+In `plain` an event beside the attention is its row of the item table, too, not a sum of words. It is a control: what is lost by
+attention to histograms, and what by learning items as sums of words (RESULTS)?
 
 With `output` = `own` every form is scored by a plain table of its own.
 
@@ -70,7 +74,7 @@ CODED_SCALE = 0.1  # of what only codes are found from: at 0.02 the first steps 
 @dataclass(frozen=True, kw_only=True)
 class LisaConfig(ModelConfig, name="lisa", label="LISA"):
     layers: Few = 1
-    form: Literal["base", "soft", "mini"] = "base"
+    form: Literal["base", "soft", "mini", "plain"] = "base"
     codebooks: Few = 8
     codewords: Annotated[int, Within(1, 1_024)] = 128  # of each codebook that the sequence is written in
     target_codewords: Annotated[int, Within(1, 1_024)] = 128  # `mini`: of each codebook that items are scored by
@@ -195,6 +199,7 @@ class Lisa(StreamingModel):
         Variant("LISA-Base", {}, "Attention to how often codewords occurred; items are sums of codewords."),
         Variant("LISA-Soft", {"form": "soft", "codewords": 16}, "Items belong to codewords in parts; a plain table scores them."),
         Variant("LISA-Mini", {"form": "mini", "codewords": 32}, "Few codewords for the history, more to score items by."),
+        Variant("LISA with a plain table", {"form": "plain"}, "A control: codewords for attention alone, items as everywhere."),
     )
     causal = streams = True
     config: LisaConfig
@@ -238,7 +243,7 @@ class Lisa(StreamingModel):
         """`AttentionModel`: what attention to words comes to for the events that have them; a codebook is a head."""
         ready = self.shared_tables()
         real, codes, weights = batch.mask, self._event_codes(batch.items, ready.codes), []
-        x = self.events.add_positions(codes.vectors, real)
+        x = self.events.add_positions(self.event_vectors(batch.items, codes), real)
         for i, (layer, tables) in enumerate(zip(self.layers, ready.tables, strict=True)):
             assert isinstance(layer, Layer)
             codes = layer.layer_codes(x) if i else codes
@@ -293,11 +298,15 @@ class Lisa(StreamingModel):
         codes: ItemCodes = self.codebooks(self.events.embed_items(there))
         return codes.select_codes(where)
 
+    def event_vectors(self, items: Tensor, codes: ItemCodes) -> Tensor:
+        """What events are beside the attention: sums of words, or items of a plain table."""
+        return self.events.embed_items(items) if self.config.form == "plain" else codes.vectors
+
     def _encode(self, batch: Batch, ready: SharedTables, last: bool = False) -> Tensor:
         """States at every position, or of the last event alone."""
         real = batch.mask
         codes = self._event_codes(batch.items, ready.codes)
-        x = self.events.add_positions(codes.vectors, real)
+        x = self.events.add_positions(self.event_vectors(batch.items, codes), real)
         for i, (layer, tables) in enumerate(zip(self.layers, ready.tables, strict=True)):
             assert isinstance(layer, Layer)
             codes = layer.layer_codes(x) if i else codes
@@ -329,7 +338,7 @@ class LisaStream(Stream):
     def _read_history(self, history: Tensor, columns: slice) -> tuple[Tensor, StreamState]:
         model, real, state = self.model, history > 0, StreamState()
         codes = model._event_codes(history, self.ready.codes)
-        x = codes.vectors * real.unsqueeze(-1)
+        x = model.event_vectors(history, codes) * real.unsqueeze(-1)
         for i, (layer, tables) in enumerate(zip(model.layers, self.ready.tables, strict=True)):
             codes = layer.layer_codes(x) if i else codes
             counted = model.count_codewords(codes, real)
@@ -340,7 +349,7 @@ class LisaStream(Stream):
     def _read_event(self, items: Tensor) -> Tensor:
         model, keep = self.model, math.exp(-self.model.config.decay)
         codes = model._event_codes(items.unsqueeze(1), self.ready.codes)
-        x = codes.vectors
+        x = model.event_vectors(items.unsqueeze(1), codes)
         for i, (layer, tables) in enumerate(zip(model.layers, self.ready.tables, strict=True)):
             codes, counts = layer.layer_codes(x) if i else codes, self.state[f"{i}.counts"]
             counts.mul_(keep).add_(model.count_codewords(codes, None)[:, 0])

@@ -61,7 +61,11 @@ FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     | {"side-8": ("model.n_subkeys=8",)},
     "sasrec": {"local": ()},  # SASRec with the convolution that ELASTIC has on the same data, see _each
     "hstu": {"time": ("model.time_bias=previous",)},
-    "lisa": {"soft": ("model.form=soft", "model.codewords=16"), "mini": ("model.form=mini", "model.codewords=32")},
+    "lisa": {
+        "soft": ("model.form=soft", "model.codewords=16"),
+        "mini": ("model.form=mini", "model.codewords=32"),
+        "plain": ("model.form=plain",),
+    },
     "sma": {"ctreg": ("model.ctreg_weight=0.1",)},
     "din": {
         "recency": ("model.recency=true",),
@@ -78,7 +82,7 @@ REST = "elastic/norm-layer elastic/no-local"
 FILM_SYSTEMS = "sasrec elastic sasrec/local hstu gru4rec lrurec elastic/memory-none elastic-slots"
 FIRST = "fpmc gru4rec bert4rec linrec lrurec hstu lisa"  # beside ours and SASRec on every kind of data
 PEERS = (
-    "fpmc gru4rec bert4rec linrec lrurec hstu hstu/time lisa lisa/soft lisa/mini sma sma/ctreg din din/recency din/sma"
+    "fpmc gru4rec bert4rec linrec lrurec hstu hstu/time lisa lisa/plain lisa/soft lisa/mini sma sma/ctreg din din/recency din/sma"
     " din/sma-ctreg shan shan/sma linformer reformer sinkhorn routing clustered esasrec mamba4rec"
 )
 LONG = "elastic elastic-slots sasrec linrec lrurec gru4rec lisa hstu fpmc bert4rec"  # recall by gap

@@ -42,6 +42,7 @@ OURS = ("elastic", "elastic-slots")
 CONTROLS = {
     ("sasrec", "local"): "SASRec with ELASTIC's local convolution",
     ("hstu", "time"): "HSTU with time",
+    ("lisa", "plain"): "LISA with a plain item table",
     ("lisa", "soft"): "LISA-Soft",
     ("lisa", "mini"): "LISA-Mini",
     ("sma", "ctreg"): "SMA + CTReg",
