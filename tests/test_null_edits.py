@@ -139,7 +139,7 @@ def test_what_experts_read_is_named_whole_and_beside_the_others(small_world: Dat
     for expert, of in found[found["layer"] == 1].groupby("expert"):
         sums = of.groupby("title")[["weight", "others"]].sum().sort_values("weight")
         told = said[int(expert)].split(";")[0].removeprefix("layer 1: ")  # type: ignore[call-overload]
-        first, beside = sums.iloc[-1], re.search(r"other slots: ([\d.]+)%\)", told)
+        first, beside = sums.iloc[-1], re.search(r"other slots: ([\d.]+)% on average\)", told)
         assert float(told.split("%")[0]) == pytest.approx(100 * first["weight"], abs=0.51)
         assert inspect.split_year(str(first.name))[0] in told
         assert beside is not None and float(beside[1]) == pytest.approx(100 * first["others"], abs=0.51)

@@ -9,7 +9,7 @@ from elastic_core.services.person.edited_history import ADDED_EVENT, REMOVED_EVE
 from elastic_core.services.person.inspect import ItemWords
 from elastic_core.services.person.names import raw_ids
 from elastic_core.services.person.prediction import Prediction
-from elastic_core.services.person.recommend import compare_lists
+from elastic_core.services.person.recommend import compare_lists, user_history
 from elastic_core.text import escape_html as escape
 from pages.components import cache, page_context, page_elements, user_cards
 from pages.components.item_cards import ItemCard
@@ -90,15 +90,16 @@ def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_event
     null = cache.null_edits(context.open_run, context.user, edit_list, keep_seen, n_events) if edit_list else None
     if null is None:
         return
-    (_, own_change, null_change, _), *other_rows = null.rows(verb := context.item_words.verb)
+    (_, own_change, null_change, _), *other_rows = null.rows(context.item_words.verb)
+    truth = user_history(context.dataset, context.user, n_events).truth if null.truth_known else None
     text = TEXT(
         "BY_CHANCE",
         done=page_context.escape_markdown(str(null.table["done"].iloc[0])),
-        what=f"what they {verb} next" if null.truth_known else "the item that moved most",
+        what="the item that moved most" if truth is None else page_context.escape_markdown(context.dataset.catalog.title(truth)),
         own=own_change,
         n=null.n,
         others="experts" if isinstance(edit_list[-1], Silence | Scale) else context.item_words.plural,
-        null=f"the median move is {null_change}" if null_change[0].isdigit() else null_change,
+        null=f"they moved it by {null_change} places" if null_change[0].isdigit() else null_change,
     )
     st.markdown(
         text,

@@ -8,7 +8,7 @@ from elastic_core.services.keys import checks, search, votes
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.keys.votes import VoteTally
 from elastic_core.services.person import inspect
-from pages.components import cache, glossary, page_context, page_elements
+from pages.components import cache, edits, glossary, page_context, page_elements
 from pages.components.cache import cached_resource
 from pages.components.controls import (
     bind_widget,
@@ -102,6 +102,8 @@ numbers = {
 }
 intro.markdown(TEXT(source, **numbers), help=f"Expert: {glossary.WORDS['interest expert']}.")
 step = steps.choose_step(scene)
+if source == OWN and edits.current_edits(context):
+    intro.caption(TEXT("UNEDITED"))
 if voting is not None:
     intro.caption(TEXT("VOTING", one=voting.words.singular, k=search.experts_wanted(context.model)))
 locked_parts = {"step": page_context.is_locked(steps.STEP), "query": page_context.is_locked(ANGLES[0])}
