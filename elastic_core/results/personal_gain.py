@@ -112,7 +112,7 @@ def gain_sentence(gains: pd.DataFrame) -> str:
             continue
         texts.append(f"in {len(better)} of {len(part)} comparisons {name}")
         if len(better):
-            least_text = f" In each of these, at least {better['interests an expert'].min():.3g} interests share one expert."
+            least_text = f" Where the answer is yes, at least {better['interests an expert'].min():.3g} interests share one expert."
     if not texts:
         return "No model was trained with personal and with shared experts on the same data."
     question = "Do experts chosen for each person beat the same few for everybody?"
@@ -122,5 +122,4 @@ def gain_sentence(gains: pd.DataFrame) -> str:
         return sentence
     best = claimed.loc[claimed["difference"].idxmax()]
     gain = true_minus(f"{best['difference']:+.4f} ({best['low']:+.4f} to {best['high']:+.4f})")
-    where = f"{best['data']}, {best['model']}"
-    return f"{sentence} The largest gain in NDCG@10 that we can claim is {gain}: {where}."
+    return f"{sentence} The largest gain that we can claim is {gain} in NDCG@10, for {best['model']} ({best['data']})."

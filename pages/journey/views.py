@@ -91,6 +91,7 @@ def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_event
     if null is None:
         return
     (_, own_change, null_change, _), *other_rows = null.rows(context.item_words.verb)
+    median, _, spread = null_change.partition(" (")
     truth = user_history(context.dataset, context.user, n_events).truth if null.truth_known else None
     text = TEXT(
         "BY_CHANCE",
@@ -99,7 +100,7 @@ def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_event
         own=own_change,
         n=null.n,
         others="experts" if isinstance(edit_list[-1], Silence | Scale) else context.item_words.plural,
-        null=f"they moved it by {null_change} places" if null_change[0].isdigit() else null_change,
+        null=f"half of them moved it by at most {median} places ({spread}" if spread else null_change,
     )
     st.markdown(
         text,

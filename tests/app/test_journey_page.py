@@ -28,10 +28,10 @@ def test_there_is_a_real_answer_before_any_click(opened: Opened) -> None:
 
 def test_edits_are_answered_beside_their_null_and_undone(opened: Opened) -> None:
     app = opened(PAGE, user="3")
-    assert re.search(r"slot: [\d.]+% .+ \((\d+ times in the history, )?other slots: [\d.]+% on average\)", html(app))
+    assert re.search(r"slot: [\d.]+% .+ \(this person’s other slots: [\d.]+% on average\)", html(app))
     app = press(app, "Remove the last item")
     assert "Against the original:" in app.info[0].value and "line-through" in html(app)
-    null = r"This edit \({} .*\) moved .* by \*\*\d+\*\* places\. .* the same edit to \d+ other {}: (they moved it|none)"
+    null = r"This edit \({} .*\) moved .* by \*\*\d+\*\* places\. .* the same edit to \d+ other {}: (half of them|none)"
     assert re.search(null.format("without", "items"), said(app))
     shared, first = html(app), address(app)
     again = opened(PAGE, user="3", edits=first)  # a fresh server's visitor

@@ -138,9 +138,8 @@ def _two_most(rows: pd.DataFrame) -> str:
     most = rows.head(2)
     names = []
     for row in most.itertuples():
-        notes = [f"{row.times} times in the history"] * (row.times > 1)
-        notes += [] if np.isnan(row.others) else [f"other slots: {_share_text(row.others)} on average"]
-        names.append(f"{_share_text(row.weight)} {split_year(row.title)[0]}" + f" ({', '.join(notes)})" * bool(notes))
+        others = "" if np.isnan(row.others) else f" (this person’s other slots: {_share_text(row.others)} on average)"
+        names.append(f"{_share_text(row.weight)} {split_year(row.title)[0]}{others}")
     return ", ".join(names)
 
 
@@ -207,7 +206,7 @@ class Dispatch(NamedTuple):
         parts = [(share, f"from expert {expert}") for share, expert in zip(shares, self.experts, strict=True)]
         sentence = f"{_bare_title(self.titles[event])} gets back {_list_parts(parts) or 'nothing'}."
         if items := _list_parts([(share, _bare_title(title)) for title, share in self.reached[event]]):
-            sentence += f" In this way it reads {items}, as the slots were at that moment. No two items were compared."
+            sentence += f" When it was the newest, the slots together held {items}. No two items were compared."
         return sentence
 
     def describe_slot(self, place: int) -> str:
