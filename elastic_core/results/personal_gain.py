@@ -112,7 +112,8 @@ def gain_sentence(gains: pd.DataFrame) -> str:
             continue
         texts.append(f"in {len(better)} of {len(part)} comparisons {name}")
         if len(better):
-            least_text = f" Where the answer is yes, at least {better['interests an expert'].min():.3g} interests share one expert."
+            least = f"{better['interests an expert'].min():.3g}"
+            least_text = f" Where the answer is yes, at least {least} interests share one expert."
     if not texts:
         return "No model was trained with personal and with shared experts on the same data."
     question = "Do experts chosen for each person beat the same few for everybody?"
