@@ -184,7 +184,7 @@ def test_start_leads_to_the_dispatcher_which_counts_its_lines_and_says_what_come
     visit.page.set_viewport_size(LAPTOP)
     visit.page.locator(".strip .events .node").last.click()
     details = visit.page.locator(".st-key-start_details")
-    expect(details).to_contain_text(re.compile(r"gets back \d+% from expert \d+.*these slots hold \d", re.S))
+    expect(details).to_contain_text(re.compile(r"gets back \d+% from expert \d+.*the slots together held \d", re.S))
     visit.press("What does each")
     picture = visit.page.locator(".dispatcher")
     expect(picture).to_be_in_viewport(ratio=0.8)  # scrolled there
@@ -197,7 +197,7 @@ def test_start_leads_to_the_dispatcher_which_counts_its_lines_and_says_what_come
     expect(through).to_have_text(f"through the experts: {n_through // 2} lines")
     expect(picture.locator(".back:visible")).to_have_count(0)
     picture.get_by_role("button", name="Play").click()  # with less motion one picture a step
-    expect(picture.locator(".told")).to_contain_text(f"{n_through} lines in all")
+    expect(picture.locator(".told")).to_contain_text(f"{n_through} in all")
     expect(picture.locator(".told")).to_contain_text(f"{n_pairs} lines")
     picture.locator('[data-side="back"]').nth(3).click()
     visit.page.mouse.move(5, 5)
