@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -236,6 +237,18 @@ def test_a_study_ends_in_a_page_that_stands_alone(answered: Study) -> None:
     assert "it was not asked for (--split)" in text
     shown = page.render_page(found | {"title": "<script>alert(1)</script>"})
     assert "<script>alert" not in shown and "&lt;script&gt;alert(1)" in shown
+
+
+def test_what_was_measured_of_an_earlier_best_system_is_measured_as_that_of_the_others(answered: Study, tmp_path: Path) -> None:
+    """The best is asked how much it must read, the others once; with more time another one may become the best."""
+    shutil.copytree(answered.folder, tmp_path / "here")
+    (tmp_path / "here" / ANSWER).unlink()
+    study = tiny(tmp_path / "here")
+    holdout = study.holdout
+    run = holdout.finished_runs(next(label for label in holdout.trained if label != holdout.best))[0]
+    measured = holdout.read_measured(run)
+    holdout.write_measured(run, measured | {"cuts": np.concatenate([measured["cuts"], measured["cuts"]])})
+    assert study.run()["claims"].keys() == json.loads((answered.folder / ANSWER).read_text())["claims"].keys()
 
 
 def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: Study) -> None:

@@ -361,7 +361,7 @@ class Study:
             for run in holdout.finished_runs(label):
                 measured = holdout.read_measured(run)
                 cuts = [] if label not in STUDIED else cuts_of(run)[: None if label == best else 1]
-                if "lists" in measured and len(measured.get("cuts", ())) > len(cuts) - (not cuts):
+                if "lists" in measured and len(measured.get("cuts", ())) == len(cuts) + bool(cuts):
                     continue
                 self._say(f"Asking {system_name(label)}")
                 model = run.model(holdout.data)

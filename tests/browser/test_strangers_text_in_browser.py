@@ -60,7 +60,10 @@ def test_nothing_of_theirs_is_asked_for(inside: Visit, path: str) -> None:
     menu = visit.page.locator(".st-key-foot_menu")
     visit.still(menu)
     menu.locator("summary").first.click()
-    menu.locator(".st-key-foot_use summary").click()
+    use = menu.locator(".st-key-foot_use summary")
+    use.wait_for()
+    visit.still(menu)  # a press while it still unfolds is lost
+    use.click()
     menu.get_by_text("The model is a folder").wait_for()
     visit.settled()
     for mark in visit.page.locator(".js-plotly-plot .points path, .node, .thing").all()[:4]:
