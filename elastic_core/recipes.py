@@ -26,8 +26,9 @@ GRID: dict[str, tuple[str, ...]] = {
     "averaged-0.3": (*AVERAGED, "model.dropout=0.3"),
 }
 # By validation on MovieLens-100K (checkpoints/tuning.csv); every other model learns as the first point says.
-LEARN_AVERAGED = "clustered din esasrec fpmc gru4rec hstu linformer lrurec reformer routing shan sma"
-CHOSEN = dict.fromkeys(LEARN_AVERAGED.split(), "averaged-0.3")
+CHOSEN = dict.fromkeys(
+    "clustered din esasrec fpmc gru4rec hstu linformer lrurec reformer routing shan sma".split(), "averaged-0.3"
+)
 # What is tuned beside the registered models: name → the model, what is changed.
 ALSO_TUNED: dict[str, tuple[str, tuple[str, ...]]] = {"elastic-slots-memory-none": ("elastic-slots", ("model.memory=none",))}
 ALSO_CHOSEN = dict.fromkeys(ALSO_TUNED, "averaged-0.3")

@@ -1,6 +1,7 @@
 """LinRec, HSTU and eSASRec against slow twins: one history at a time, position by position, in float64, by the formulas."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -69,22 +70,39 @@ def dense(layer: Any, x: Tensor) -> Tensor:
     return layer.weight @ x + (0 if layer.bias is None else layer.bias)
 
 
+def attend(block: Any, x: list[Tensor], heads: int, read: Callable[[Tensor, list[Tensor], list[Tensor]], Tensor]) -> list[Tensor]:
+    """What a block's attention gives every position: `read` says what one head's query has of keys and values so far."""
+    a, h, e = block.attention, [normed(row, block.norm) for row in x], WIDTH // heads
+    q, k, v = ([dense(f, row).split(e) for row in h] for f in (a.query, a.key, a.value))  # [position][head]
+    attended = []
+    for t in range(len(x)):
+        of_heads = [read(q[t][s], [row[s] for row in k[: t + 1]], [row[s] for row in v[: t + 1]]) for s in range(heads)]
+        attended.append(dense(a.output, torch.cat(of_heads)))
+    return attended
+
+
+def read_linearly(query: Tensor, keys: list[Tensor], values: list[Tensor]) -> Tensor:
+    total = torch.zeros_like(query)
+    for key, value in zip(keys, values, strict=True):
+        total += (unit(query) @ unit(key)) * value
+    return total / math.sqrt(len(query))
+
+
+def read_by_softmax(query: Tensor, keys: list[Tensor], values: list[Tensor]) -> Tensor:
+    fits = [math.exp(float(query @ key) / math.sqrt(len(query))) for key in keys]
+    total = torch.zeros_like(query)
+    for fit, value in zip(fits, values, strict=True):
+        total += fit / sum(fits) * value
+    return total
+
+
 def linrec_twin(model: Any, items: list[int]) -> Tensor:
     """States `[n, d]` of one history."""
-    x, heads = inputs(model, items), model.config.heads
-    e = WIDTH // heads
+    x = inputs(model, items)
     for block in model.blocks:
-        a, h = block.attention, [normed(row, block.norm) for row in x]
-        q, k, v = ([dense(f, row) for row in h] for f in (a.query, a.key, a.value))
-        after = []
-        for t in range(len(x)):
-            read = []
-            for own in (slice(i * e, (i + 1) * e) for i in range(heads)):
-                total = torch.zeros(e).double()
-                for j in range(t + 1):
-                    total += (unit(q[t][own]) @ unit(k[j][own])) * v[j][own]
-                read.append(total / math.sqrt(e))
-            y, f = x[t] + dense(a.output, torch.cat(read)), block.feed_forward
+        f, after = block.feed_forward, []
+        for before, attended in zip(x, attend(block, x, model.config.heads, read_linearly), strict=True):
+            y = before + attended
             after.append(y + dense(f.outer, functional.gelu(dense(f.inner, normed(y, f.norm)))))
         x = after
     return torch.stack([normed(row, model.norm) for row in x])
@@ -114,19 +132,12 @@ def hstu_twin(model: Any, items: list[int], times: list[int]) -> Tensor:
 
 def esasrec_twin(model: Any, items: list[int]) -> Tensor:
     """States `[n, d]` of one history."""
-    x, heads = inputs(model, items), model.config.heads
-    e = WIDTH // heads
+    x = inputs(model, items)
     for block in model.blocks:
-        a, h = block.attention, [normed(row, block.norm) for row in x]
-        q, k, v = ([dense(f, row) for row in h] for f in (a.query, a.key, a.value))
-        after = []
-        for t in range(len(x)):
-            read = []
-            for own in (slice(i * e, (i + 1) * e) for i in range(heads)):
-                fits = [math.exp(float(q[t][own] @ k[j][own]) / math.sqrt(e)) for j in range(t + 1)]
-                read.append(sum(fit / sum(fits) * v[j][own] for j, fit in enumerate(fits)))
-            y = x[t] + torch.sigmoid(dense(block.attention_gate, x[t])) * dense(a.output, torch.cat(read))
-            z, f = normed(y, block.feed_forward_norm), block.feed_forward
+        f, after = block.feed_forward, []
+        for before, attended in zip(x, attend(block, x, model.config.heads, read_by_softmax), strict=True):
+            y = before + torch.sigmoid(dense(block.attention_gate, before)) * attended
+            z = normed(y, block.feed_forward_norm)
             worked_out = dense(f.outer, silu(dense(f.gate, z)) * dense(f.inner, z))
             after.append(y + torch.sigmoid(dense(block.feed_forward_gate, y)) * worked_out)
         x = after

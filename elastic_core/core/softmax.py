@@ -60,12 +60,12 @@ class _FullSoftmax(torch.autograd.Function):
         needs = any(x is not None and x.requires_grad for x in (vectors, shares, table, bias, repeat_bias))
         d_vectors, d_shares = torch.empty(m * parts, d, device=flat.device), torch.empty_like(shares)
         d_table, total = torch.zeros_like(table, dtype=torch.float32), torch.zeros((), device=flat.device)
-        d_items = torch.zeros(d, len(items), device=flat.device) if _fits_one_pass(flat, parts) else None
         d_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         d_repeat_bias, seen_mask = None if repeat_bias is None else torch.zeros((), device=flat.device), None
         in_one_pass = _fits_one_pass(flat, parts)
         product = fused_ops.linear_in_one_pass if in_one_pass else functional.linear
         across = items.T.contiguous() if in_one_pass else items.T
+        d_across = torch.zeros_like(across) if in_one_pass else None  # of `table[1:]`, turned
         rows = _chunk_rows(m, parts, len(items), device)
         for at in range(0, m, rows):
             part, parts_of = slice(at, at + rows), slice(at * parts, (at + rows) * parts)
@@ -89,16 +89,16 @@ class _FullSoftmax(torch.autograd.Function):
                 gradient = (probabilities if parts == 1 else probabilities.mul_(weight)).scatter_add_(1, goal, -weight)
                 rough = gradient.to(half)
                 d_vectors[parts_of] = product(rough, across)
-                if d_items is not None:
-                    d_items += fused_ops.linear_in_one_pass(v.T.contiguous(), rough.T)
+                if d_across is not None:
+                    d_across += fused_ops.linear_in_one_pass(v.T.contiguous(), rough.T)
                 else:
                     d_table[1:] += rough.T @ v
                 if d_bias is not None:
                     d_bias[1:] += gradient.sum(0)
                 if d_repeat_bias is not None and seen_mask is not None:
                     d_repeat_bias += (gradient * seen_mask).sum()
-        if d_items is not None:
-            d_table[1:] = d_items.T
+        if d_across is not None:
+            d_table[1:] = d_across.T
         d_vectors = d_vectors.view(m, parts, d)
         ctx.gradients = (d_vectors.to(vectors.dtype), d_shares, d_table.to(table.dtype), d_bias, d_repeat_bias)
         return total

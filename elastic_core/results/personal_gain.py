@@ -104,23 +104,21 @@ def _pair(data_set: DataSet, own: System, shared: System) -> Iterator[tuple[Syst
 
 def gain_sentence(gains: pd.DataFrame) -> str:
     """What the pairs say together: where personal experts may be called better."""
-    texts, least_text = [], ""
+    texts, claimed = [], gains[gains["winner"] == "A"]
     for is_made_up, name in ((False, "on real data"), (True, "in made-up worlds")):
         part = gains[gains["made up"] == is_made_up]
-        better = part[part["winner"] == "A"]
-        if part.empty:
-            continue
-        texts.append(f"in {len(better)} of {len(part)} comparisons {name}")
-        if len(better):
-            least = f"{better['interests an expert'].min():.3g}"
-            least_text = f" Where the answer is yes, at least {least} interests share one expert."
+        if len(part):
+            texts.append(f"in {(part['winner'] == 'A').sum()} of {len(part)} comparisons {name}")
     if not texts:
         return "No model was trained with personal and with shared experts on the same data."
     question = "Do experts chosen for each person beat the same few for everybody?"
-    sentence = f"{question} Yes {' and '.join(texts)}.{least_text}"
-    claimed = gains[gains["winner"] == "A"]
+    sentence = f"{question} Yes {' and '.join(texts)}."
     if claimed.empty:
         return sentence
+    least = f"{claimed['interests an expert'].min():.3g}"
     best = claimed.loc[claimed["difference"].idxmax()]
     gain = true_minus(f"{best['difference']:+.4f} ({best['low']:+.4f} to {best['high']:+.4f})")
-    return f"{sentence} The largest gain that we can claim is {gain} in NDCG@10, for {best['model']} ({best['data']})."
+    return (
+        f"{sentence} Where the answer is yes, at least {least} interests share one expert. The largest gain that we can claim is "
+        f"{gain} in NDCG@10, for {best['model']} ({best['data']})."
+    )

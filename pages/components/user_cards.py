@@ -105,6 +105,6 @@ def show_null_comparison(null: NullEdits, context: Context, others: str) -> None
     rows = null.rows(context.item_words.verb)
     st.html(
         item_cards.null_comparison_html(
-            rows, f"{done[:1].upper()}{done[1:]}:", f"{null.n} {others} (median)", page_context.theme_palette()
+            rows, f"{done[:1].upper()}{done[1:]}:", f"{null.n} {others} (median and range)", page_context.theme_palette()
         )
     )

@@ -106,7 +106,7 @@ def show_moments(context: Context, moment: int, keep_seen: bool) -> None:
     n_drawn = experts["expert"].nunique()
     drawn_text = ""
     if n_drawn < count:
-        drawn_text = f" The chart shows {n_drawn} of the {count} experts that this history ever retrieved, the busiest first."
+        drawn_text = f" Of all {count} experts that it ever retrieved, you see {n_drawn}: those of this moment and the busiest."
     other_ranks, other_name, other_text = None, "", ""
     if context.other is not None:
         other_ranks, other_name = cached.trace_moments(context.other, context.user, keep_seen).ranks, context.other.run.name

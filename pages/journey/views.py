@@ -90,8 +90,8 @@ def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_event
     null = cache.null_edits(context.open_run, context.user, edit_list, keep_seen, n_events) if edit_list else None
     if null is None:
         return
-    (_, own_change, null_change, _), *other_rows = null.rows(context.item_words.verb)
-    median, _, spread = null_change.partition(" (")
+    (_, own_change, null_text, _), *other_rows = null.rows(context.item_words.verb)
+    spread = null.spread("places" if null.truth_known else "furthest")
     truth = user_history(context.dataset, context.user, n_events).truth if null.truth_known else None
     text = TEXT(
         "BY_CHANCE",
@@ -100,7 +100,7 @@ def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_event
         own=own_change,
         n=null.n,
         others="experts" if isinstance(edit_list[-1], Silence | Scale) else context.item_words.plural,
-        null=f"half of them moved it by at most {median} places ({spread}" if spread else null_change,
+        null=null_text if spread is None else f"half of them moved it by at most {spread[0]:g} places ({spread[1]})",
     )
     st.markdown(
         text,

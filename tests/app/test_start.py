@@ -137,10 +137,10 @@ def test_doubt_waits_until_it_is_asked_for(opened: Open) -> None:
     assert "each of" not in html(app) and "95%" not in said(app)
     app.session_state["start_sure"] = True
     app = healthy(app.run())
-    assert re.search(r"Without .*\d+ other items \(median\)", html(app)) and "is among the ten" in said(app)
+    assert re.search(r"Without .*\d+ other items \(median and range\)", html(app)) and "is among the ten" in said(app)
     assert "No model was trained with personal and with shared experts on the same data." in said(app)
     app = silence(app)
-    assert re.search(r"Without expert \d+.*3 other experts \(median\)", html(app))
+    assert re.search(r"Without expert \d+.*3 other experts \(median and range\)", html(app))
 
 
 def test_what_a_visitor_likes_is_read_in_the_person_s_place_and_undone_at_once(opened: Open) -> None:

@@ -91,6 +91,15 @@ def test_a_link_wins_and_a_run_of_one_s_own_is_offered_to_come_back_to(both: Ope
     assert both(run="films").segmented_control(key=world_switch.KEY).value == FILMS
 
 
+def test_a_run_whose_file_was_deleted_is_not_offered(both: Open, app_runs: Path, tmp_path: Path) -> None:
+    own, clicks = shutil.copytree(app_runs / "tiny", app_runs / "local-mine") / "config.json", tmp_path / "clicks.csv"
+    clicks.write_text("user,item\n")
+    own.write_text(own.read_text().replace('"source": "planted"', f'"source": "{clicks}"'))
+    assert OWN in both(run="films").segmented_control(key=world_switch.KEY).options
+    clicks.unlink()
+    assert OWN not in both(run="films").segmented_control(key=world_switch.KEY).options
+
+
 def test_where_films_cannot_be_had_the_switch_says_so_and_goes_on(
     both: Open, app_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from elastic_core import recipes
-from elastic_core.commands import main
+from elastic_core.commands import main, reproduce
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import ALSO_TUNED, CHOSEN, GRID, grid_point, recipe
@@ -58,6 +58,18 @@ def test_every_point_is_trained_once_and_kept_as_validation_saw_it(small_world: 
     assert best_outcome(found, "other") is None
     before = (tmp_path / FILE).read_text()
     assert train_grid("sasrec", small_world, tmp_path, config=small) and (tmp_path / FILE).read_text() == before
+
+
+def test_the_command_prints_what_validation_said(
+    small_world: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert train_grid("sasrec", small_world, tmp_path, config=small)
+    monkeypatch.setattr(reproduce, "load", lambda *given: small_world)
+    monkeypatch.setattr(reproduce, "train_grid", lambda *given: True)
+    assert main(["reproduce", "--grid", "sasrec", "--root", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    for score in read_outcomes(tmp_path / FILE)[VALID]:
+        assert f"valid {score:.4f}" in printed
 
 
 def test_a_point_nobody_knows_and_a_table_that_is_none(tmp_path: Path) -> None:

@@ -39,6 +39,15 @@ class NullEdits(NamedTuple):
         """Is it known what came next?"""
         return bool(self.table["places"].notna().all())
 
+    def spread(self, column: str) -> tuple[float, str] | None:
+        """Of the others, either way: the median, and their range (of 95% where they are many); None where none moved anything."""
+        others = self.table[column].iloc[1:].abs()
+        if not others.any():
+            return None
+        range_text, tails = ("95%: ", (0.025, 0.975)) if self.n >= ENOUGH else ("", (0.0, 1.0))
+        low, high = np.quantile(others, tails, method="inverted_cdf")
+        return float(np.median(others)), f"{range_text}{low:.0f} to {high:.0f}"
+
     def rows(self, did: str) -> list[tuple[str, str, str, str]]:
         """What is compared, the edit's number, the others' (`1 (95%: 0 to 9)`: median and range, either way; of all where they
         are few), and how many of them reach it; `did` is what people do with items."""
@@ -47,15 +56,10 @@ class NullEdits(NamedTuple):
             names = {"places": f"move of what they {did} next (places)"} | names
         rows = []
         for column, name in names.items():
-            own, *other_histories = self.table[column].abs()
-            range_text, tails = ("95%: ", (0.025, 0.975)) if self.n >= ENOUGH else ("", (0.0, 1.0))
-            low, high = np.quantile(other_histories, tails, method="inverted_cdf")
-            null = (
-                f"{np.median(other_histories):g} ({range_text}{low:.0f} to {high:.0f})"
-                if any(other_histories)
-                else "none changed it"
-            )
-            reached = int((np.array(other_histories) >= own).sum())
+            own, *others = self.table[column].abs()
+            spread = self.spread(column)
+            null = "none changed it" if spread is None else f"{spread[0]:g} ({spread[1]})"
+            reached = int((np.array(others) >= own).sum())
             rows.append((name, f"{own:.0f}", null, f"{reached} of {self.n}" if own else "–"))
         return rows
 

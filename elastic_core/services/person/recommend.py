@@ -245,7 +245,7 @@ class ListChange(NamedTuple):
 
     @property
     def basket_guessed(self) -> str:
-        """How much of the next basket is in the list: `The next basket held 4 of the ten before, and holds 3 now.`"""
+        """How much of the next basket is in the list: `Of the ten suggestions, 4 were in the next basket; now it is 3.`"""
         before, after = self.n_true
         if before == after:
             return f"As before, {after or 'none'} of the ten {'were' if after > 1 else 'was'} in the next basket."
