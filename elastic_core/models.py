@@ -38,6 +38,7 @@ from elastic_core.core.config import ConvWidth, Few, Length, ModelConfig, Severa
 from elastic_core.core.contract import (
     MODELS,
     Attribution,
+    BeginsWithItems,
     Edit,
     Encoded,
     Judge,

@@ -78,6 +78,7 @@ VARIANTS = [
     Case("lisa", {"form": "soft", "codewords": 16}),
     Case("lisa", {"form": "mini", "codewords": 32, "output": "own"}),
     Case("lisa", {"form": "plain", "layers": 1}),
+    Case("lisa", {"form": "frozen"}, ("events.items",)),  # what its codes were found from
     Case("reformer", {"rounds": 3, "window": 3, "heads": 2}),
     Case("routing", {"clusters": 3, "window": 4}),
     Case("clustered", {"clusters": 4, "topk": 3}),
@@ -319,7 +320,8 @@ def test_saved_and_loaded_it_scores_the_same(case: Case, small_world: Dataset, t
 
 @trained
 def test_gradient_reaches_every_parameter(case: Case, small_world: Dataset) -> None:
-    """With one exception that is the point: without a gate, keys and query network learn nothing (Algorithm 1)."""
+    """With two exceptions that are the point: without a gate, keys and query network learn nothing (Algorithm 1), and codes of
+    another model's items stay."""
     model = case.build(small_world.catalog, balance_weight=0.0).train()
     objective = learning(objectives.honest_objectives(model)[0], small_world)
     batch = max(objective.epoch_batches(0, 3, 64), key=lambda b: int(b.real.sum()))

@@ -38,7 +38,7 @@ FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 LIGHT = {"torch", "filelock", "numpy", "pandas", "safetensors", "elastic_core"}  # filelock comes with torch
 # Heavy packages and the one module that may import them, when it needs them.
 OWNERS = {
-    "sklearn": r"memory/(routing_metrics|recovery|item_clusters)\.py|peers/due_again\.py|services/map/.*\.py",
+    "sklearn": r"memory/(routing_metrics|recovery|item_clusters)\.py|peers/(due_again|parts/codebooks)\.py|services/map/.*\.py",
     "scipy": r"(data/interest_count|memory/routing(_metrics)?|results/statistics"
     r"|services/(person/influence|experts/items|speed/curves))\.py",
     "umap": r"services/map/.*\.py",

@@ -1,6 +1,8 @@
 """LISA against its equations, written out in loops; codes and histograms; a stream without end."""
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,13 +12,19 @@ from torch.nn import functional
 from elastic_core import models
 from elastic_core.core.batches import Batch
 from elastic_core.core.config import TrainConfig
+from elastic_core.core.contract import Recommender
 from elastic_core.core.objective import AllConfig
 from elastic_core.core.step import Optimization
 from elastic_core.core.stream import open_stream
 from elastic_core.data import Dataset
+from elastic_core.errors import InputError
 from elastic_core.objectives import build as objective
 from elastic_core.peers.lisa import Layer, Lisa, LisaConfig, LisaStream, final_counts, prefix_counts
 from elastic_core.peers.parts.codebooks import TEMPERATURE, Codebooks
+from elastic_core.recipes import toy
+from elastic_core.runs import Run
+from elastic_core.runs.initial_weights import initial_weights
+from elastic_core.runs.training import train
 
 N_ITEMS = 40
 FORMS = {
@@ -25,6 +33,7 @@ FORMS = {
     "mini": {"form": "mini", "codewords": 3, "target_codewords": 9},
     "no fading": {"decay": 0.0},
     "plain": {"form": "plain"},
+    "frozen": {"form": "frozen"},
 }
 forms = pytest.mark.parametrize("form", FORMS)
 Coded = tuple[list[int], list[Tensor], Tensor]
@@ -67,6 +76,16 @@ def coded(books: Codebooks, x: Tensor) -> Coded:
     return chosen, counts, total
 
 
+def coded_item(model: Lisa, item: int) -> Coded:
+    """An item in words of the first layer: of its vector, or those that it was given."""
+    books = model.codebooks
+    if isinstance(books, Codebooks):
+        return coded(books, model.events.items.weight[item] * math.sqrt(model.config.width))
+    chosen = books.chosen[item].tolist()
+    shares = [functional.one_hot(torch.tensor(code), books.words.shape[1]).to(books.words) for code in chosen]
+    return chosen, shares, torch.stack([words[code] for code, words in zip(chosen, books.words, strict=True)]).sum(0)
+
+
 def layer_twin(
     layer: Layer, books: Codebooks, codes: list[tuple[list[int], list[Tensor], Tensor]], xs: list[Tensor]
 ) -> list[Tensor]:
@@ -89,7 +108,7 @@ def layer_twin(
 def twin(model: Lisa, items: list[int]) -> Tensor:
     """States of one history without padding, `[N, d]`."""
     scale, table = math.sqrt(model.config.width), model.events.items.weight
-    codes = [coded(model.codebooks, table[item] * scale) for item in items]
+    codes = [coded_item(model, item) for item in items]
     xs = [table[item] * scale for item in items] if model.config.form == "plain" else [total for *_, total in codes]
     for i, layer in enumerate(model.layers):
         assert isinstance(layer, Layer)
@@ -111,7 +130,9 @@ def test_every_form_is_its_equations_in_loops(form: str) -> None:
     books, table = model.target_codebooks, model.scorer().table
     for item in (1, 7, N_ITEMS):
         plain = model.events.items.weight[item]
-        wanted = plain if books is None else coded(books, plain * math.sqrt(8))[2] / math.sqrt(8)
+        frozen = model.config.form == "frozen"
+        vector = coded_item(model, item)[2] if frozen else plain if books is None else coded(books, plain * math.sqrt(8))[2]
+        wanted = vector if books is None else vector / math.sqrt(8)
         torch.testing.assert_close(table[item], wanted)
 
 
@@ -154,6 +175,32 @@ def test_the_step_back_through_codes_is_that_of_the_softmax(soft: bool) -> None:
     g = goal @ books.words[0].T
     wanted = (p * (g - (p * g).sum(-1, keepdim=True))) @ (books.words[0] @ books.similarity.T) / 0.7
     torch.testing.assert_close(gradient, wanted)
+
+
+def test_codes_of_another_model_s_items_are_its_table_in_sums_of_words(
+    tiny_peer: tuple[Recommender, Dataset, Run], tmp_path: Path
+) -> None:
+    """A training that begins with a run of SASRec: with a word for every item a sum of words is its row; with few words every
+    further codebook leaves less of it. Codes stay as they were, words learn, and what fits no codes is refused in a sentence."""
+    peer, world, first = tiny_peer
+    table, n = peer.scorer().table.detach(), world.catalog.n_items
+    settings = replace(toy("lisa").override("model.form=frozen", "train.epochs=1"), data=first.config.data)
+    exact = initial_weights(first, settings.override(f"model.codewords={n}").model, world)
+    torch.testing.assert_close(exact.scorer().table.detach()[1:], table[1:], atol=1e-6, rtol=1e-5)
+    unexplained = []
+    for books in (1, 2, 4):
+        few = settings.override(f"model.codebooks={books}", "model.codewords=6").model
+        summed = initial_weights(first, few, world).scorer().table.detach()
+        unexplained.append(float((summed - table)[1:].norm() / table[1:].norm()))
+    assert 1 > unexplained[0] > unexplained[1] > unexplained[2] > 0
+    run = train(settings, world, tmp_path / "lisa", begin=first)
+    begun, learned = initial_weights(first, settings.model, world), run.model()
+    assert isinstance(begun, Lisa) and isinstance(learned, Lisa)
+    assert torch.equal(begun.codebooks.chosen, learned.codebooks.chosen)  # type: ignore[arg-type]
+    assert not torch.equal(begun.codebooks.words, learned.codebooks.words)
+    for change, said in (("model.width=8", "numbers wide, those of this model 8"), ("model.form=base", "form=frozen")):
+        with pytest.raises(InputError, match=said):
+            train(settings.override(change), world, tmp_path / "refused", begin=first)
 
 
 @pytest.mark.parametrize("form", ["base", "soft", "mini", "plain"])

@@ -64,7 +64,8 @@ SHAPES = {
     },
     "linrec": {"heads": some.sampled_from([1, 2, 4]), "layers": some.integers(1, 3)},
     "gru4rec": {"layers": some.integers(1, 3)}, "lrurec": {"layers": some.integers(1, 3)},
-    "fpmc": {"width": some.sampled_from([8, 16])}, "lisa": {"form": some.sampled_from(["base", "soft", "mini", "plain"])},
+    "fpmc": {"width": some.sampled_from([8, 16])},
+    "lisa": {"form": some.sampled_from(["base", "soft", "mini", "plain", "frozen"])},
 }  # fmt: skip
 
 

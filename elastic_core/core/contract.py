@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeGuard
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeGuard, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -345,6 +345,15 @@ class StreamingModel(Recommender):
 
     def open_stream(self, room: int) -> Any:
         raise NotImplementedError
+
+
+@runtime_checkable
+class BeginsWithItems(Protocol):
+    """Can begin with what another model learned of the same items."""
+
+    def begin_with_items(self, table: Tensor) -> None:
+        """`table [n_items + 1, d]` is what that model scores items by, row 0 padding. Raises InputError where it does not fit."""
+        ...
 
 
 class Trace(NamedTuple):

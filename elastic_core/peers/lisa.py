@@ -18,9 +18,14 @@ cancels, so rows are scaled by their largest entry, and bounded below by e^-30.
 | `soft` | softmax mixtures of each codebook's words | a plain item table | 16 |
 | `mini` | the best word of few | sums of more words of other books | 32, and as `base` |
 | `plain` (ours) | the best word of each codebook, for attention alone | a plain item table | 128 |
+| `frozen` | words of codes that stay as they are | the same sums of words | 128 |
 
 In `plain` an event beside the attention is its row of the item table, too, not a sum of words. It is a control: what is lost by
 attention to histograms, and what by learning items as sums of words (RESULTS)?
+
+`frozen` is the paper's 4.9: codes of a model with ordinary attention. Where a training begins with a run of another model
+(`elastic train --from`), codes and first words are its item table's by residual k-means; words go on learning, codes do not. In
+the paper that model learns in codebooks, too. Without such a run the codes are chance.
 
 With `output` = `own` every form is scored by a plain table of its own.
 
@@ -48,6 +53,7 @@ from torch.nn import functional
 
 from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, in_full_precision
 from elastic_core.core.stream import Stream, StreamState
+from elastic_core.errors import InputError
 from elastic_core.models import (
     Batch,
     Catalog,
@@ -62,7 +68,7 @@ from elastic_core.models import (
     register,
 )
 from elastic_core.peers.parts.capabilities import Codewords
-from elastic_core.peers.parts.codebooks import Codebooks, ItemCodes
+from elastic_core.peers.parts.codebooks import Codebooks, FixedCodes, ItemCodes
 from elastic_core.peers.parts.distinct import distinct_items
 
 CHUNK = 32
@@ -74,7 +80,7 @@ CODED_SCALE = 0.1  # of what only codes are found from: at 0.02 the first steps 
 @dataclass(frozen=True, kw_only=True)
 class LisaConfig(ModelConfig, name="lisa", label="LISA"):
     layers: Few = 1
-    form: Literal["base", "soft", "mini", "plain"] = "base"
+    form: Literal["base", "soft", "mini", "plain", "frozen"] = "base"
     codebooks: Few = 8
     codewords: Annotated[int, Within(1, 1_024)] = 128  # of each codebook that the sequence is written in
     target_codewords: Annotated[int, Within(1, 1_024)] = 128  # `mini`: of each codebook that items are scored by
@@ -213,7 +219,12 @@ class Lisa(StreamingModel):
         if apart or config.form == "base" or not tied:  # no table scores by these numbers, they are for codes alone
             nn.init.normal_(self.events.items.weight, std=CODED_SCALE)
             event_scale = CODED_SCALE * self.events.scale
-        self.codebooks = Codebooks(config.width, config.codebooks, config.codewords, scale, event_scale, soft)
+        self.codebooks: Codebooks | FixedCodes
+        if config.form == "frozen":
+            self.codebooks = FixedCodes(self.n_items, config.width, config.codebooks, config.codewords, scale)
+            self.events.items.weight.requires_grad_(False)  # what codes were found from: it learns no more
+        else:
+            self.codebooks = Codebooks(config.width, config.codebooks, config.codewords, scale, event_scale, soft)
         self.targets = Codebooks(config.width, config.codebooks, config.target_codewords, scale, event_scale) if apart else None
         self.layers = nn.ModuleList(Layer(config, first=not i) for i in range(config.layers))
         self.norm = nn.LayerNorm(config.width)
@@ -230,9 +241,9 @@ class Lisa(StreamingModel):
         books = self.target_codebooks
         if books is None:
             return super().scorer()
-        table = books.sum_codewords(self._item_contents()[1:]) / self.events.scale
+        sums = self.all_codes().vectors[1:] if isinstance(books, FixedCodes) else books.sum_codewords(self._item_contents()[1:])
         counts = self.config.repeat_counts
-        return Scorer(functional.pad(table, (0, 0, 1, 0)), repeat_bias=self.repeat_bias, repeat_counts=counts)
+        return Scorer(functional.pad(sums / self.events.scale, (0, 0, 1, 0)), repeat_bias=self.repeat_bias, repeat_counts=counts)
 
     def prepare_states(self) -> tuple[Judge, Scorer]:
         """Finds the codes of all items and composes all tables once."""
@@ -254,9 +265,9 @@ class Lisa(StreamingModel):
 
     def history_codewords(self) -> Codewords:
         """`QuantisedModel`: of the first layer, in which histories are written."""
-        codes = self.codebooks(self._item_contents()[1:])
-        soft = self.config.form == "soft"
-        return Codewords(codes.chosen, self.codebooks.words, codes.shares if soft else None)
+        codes = self.all_codes()
+        shares = codes.shares[1:] if self.config.form == "soft" and codes.shares is not None else None
+        return Codewords(codes.chosen[1:], self.codebooks.words, shares)
 
     def codebook_shape(self) -> tuple[int, int]:
         """`QuantisedModel`."""
@@ -271,17 +282,31 @@ class Lisa(StreamingModel):
     # --- codes -------------------------------------------------------------------------------------------------------
 
     @property
-    def target_codebooks(self) -> Codebooks | None:
+    def target_codebooks(self) -> Codebooks | FixedCodes | None:
         """The codebooks that items are scored by; None where they have a plain table."""
-        return self.codebooks if self.config.form == "base" and self.output is None else self.targets
+        return self.codebooks if self.config.form in ("base", "frozen") and self.output is None else self.targets
 
     def item_codes(self, books: Codebooks) -> Tensor:
         """The codes of all items, `[n_items, b]`."""
         with torch.no_grad():
             return torch.cat([books(piece).chosen for piece in self._item_contents()[1:].split(2_048)])
 
+    def begin_with_items(self, table: Tensor) -> None:
+        """`BeginsWithItems`: the codes of `frozen` are found from a table `[n_items + 1, d]` that another model scores by."""
+        if not isinstance(self.codebooks, FixedCodes):
+            raise InputError(f"items of another model give codes to form=frozen; this is form={self.config.form}")
+        with torch.no_grad():
+            self.events.items.weight.copy_(table)
+        self.codebooks.fit_table(table * self.events.scale)
+
+    def all_codes(self) -> ItemCodes:
+        """Of every item, row 0 padding."""
+        if isinstance(self.codebooks, FixedCodes):
+            return self.codebooks(torch.arange(self.n_items + 1, device=self.codebooks.chosen.device))
+        return self.codebooks(self._item_contents())
+
     def shared_tables(self) -> SharedTables:
-        return SharedTables(self.codebooks(self._item_contents()), self._layer_tables())
+        return SharedTables(self.all_codes(), self._layer_tables())
 
     def _item_contents(self) -> Tensor:
         """What codebooks are given of items, `[n_items + 1, d]`."""
@@ -294,9 +319,10 @@ class Lisa(StreamingModel):
     def _event_codes(self, items: Tensor, known: ItemCodes | None) -> ItemCodes:
         if known is not None:
             return known.select_codes(items)
+        if isinstance(self.codebooks, FixedCodes):
+            return self.codebooks(items)
         there, where = distinct_items(items, len(self.events.items.weight))
-        codes: ItemCodes = self.codebooks(self.events.embed_items(there))
-        return codes.select_codes(where)
+        return self.codebooks(self.events.embed_items(there)).select_codes(where)
 
     def event_vectors(self, items: Tensor, codes: ItemCodes) -> Tensor:
         """What events are beside the attention: sums of words, or items of a plain table."""

@@ -65,6 +65,7 @@ FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         "soft": ("model.form=soft", "model.codewords=16"),
         "mini": ("model.form=mini", "model.codewords=32"),
         "plain": ("model.form=plain",),
+        "frozen": ("model.form=frozen",),
     },
     "sma": {"ctreg": ("model.ctreg_weight=0.1",)},
     "din": {
@@ -74,6 +75,7 @@ FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "shan": {"sma": ("model.intensity=state",)},
 }
+BEGIN = {("lisa", "frozen"): "sasrec"}  # whose weights on the same data, of the first seed, a training begins with
 # Systems: models by name, behind a stroke what is changed.
 COUNTING = "popularity cooccurrence"
 TABLE_3 = "elastic/query-mean elastic/memory-none elastic/dispatch-none elastic/pkm-act elastic/gate-none"  # where truth is known
@@ -82,8 +84,8 @@ REST = "elastic/norm-layer elastic/no-local"
 FILM_SYSTEMS = "sasrec elastic sasrec/local hstu gru4rec lrurec elastic/memory-none elastic-slots"
 FIRST = "fpmc gru4rec bert4rec linrec lrurec hstu lisa"  # beside ours and SASRec on every kind of data
 PEERS = (
-    "fpmc gru4rec bert4rec linrec lrurec hstu hstu/time lisa lisa/plain lisa/soft lisa/mini sma sma/ctreg din din/recency din/sma"
-    " din/sma-ctreg shan shan/sma linformer reformer sinkhorn routing clustered esasrec mamba4rec"
+    "fpmc gru4rec bert4rec linrec lrurec hstu hstu/time lisa lisa/plain lisa/frozen lisa/soft lisa/mini sma sma/ctreg din"
+    " din/recency din/sma din/sma-ctreg shan shan/sma linformer reformer sinkhorn routing clustered esasrec mamba4rec"
 )
 LONG = "elastic elastic-slots sasrec linrec lrurec gru4rec lisa hstu fpmc bert4rec"  # recall by gap
 CONVERGED = "elastic elastic/memory-none sasrec sasrec/local elastic-slots hstu lrurec"
@@ -124,6 +126,7 @@ class PlannedRun:
     data: str
     system: System
     config: RunConfig
+    begin: str = ""  # the run whose weights it begins with
 
     def run_folder(self, root: Path) -> Path:
         return root / self.name
@@ -262,7 +265,8 @@ def _plan_each(data: str, systems: str, seeds: Sequence[int] = SEEDS, mark: str 
         learns = bool(models.model_class(model).objective)  # counting takes no time
         budget = f"{config.train.minutes:g} minutes{clock}" if config.train.minutes and learns else ""
         world = data if config.data.source == "planted" else config.data.source
-        yield PlannedRun("-".join(parts), world, System(model, variant, mark, budget), config)
+        begin = f"{data}-{BEGIN[model, variant]}" if (model, variant) in BEGIN else ""
+        yield PlannedRun("-".join(parts), world, System(model, variant, mark, budget), config, begin)
 
 
 # --- running ---------------------------------------------------------------------------------------------------------
@@ -329,8 +333,9 @@ def train_planned(
     if row.config.train.minutes:  # a budget of time means something on one kind of device only
         device = row.config.train.device
     config = (Run(folder).config if begun else row.config).override(f"train.device={device}")
+    begin = open_run(run_folder(root, row.begin)) if row.begin else None
     try:
-        train(config, dataset, folder, Deadline(at, on_event))
+        train(config, dataset, folder, Deadline(at, on_event), begin=begin)
     except _OutOfTime:
         return False
     return True

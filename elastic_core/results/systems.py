@@ -43,6 +43,7 @@ CONTROLS = {
     ("sasrec", "local"): "SASRec with ELASTIC's local convolution",
     ("hstu", "time"): "HSTU with time",
     ("lisa", "plain"): "LISA with a plain item table",
+    ("lisa", "frozen"): "LISA with a trained SASRec's codes",
     ("lisa", "soft"): "LISA-Soft",
     ("lisa", "mini"): "LISA-Mini",
     ("sma", "ctreg"): "SMA + CTReg",

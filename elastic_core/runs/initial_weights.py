@@ -17,17 +17,34 @@ def initial_weights(run: Run, config: ModelConfig, dataset: Dataset) -> Recommen
     """A model of these settings over the items of `dataset`, with the weights of `run`.
 
     Items keep what was learned of them by their raw id; a new item starts at the mean of the known ones.
+    Of another model it takes the table that items are scored by, if it is one that begins with that (`BeginsWithItems`).
     Raises InputError where the weights do not fit the settings or the items.
     """
     if not models.model_class(run.config.model.name).objective:
         raise InputError(f"the run {run.name} needs no training, so there are no weights of it to begin with")
     if config.name != run.config.model.name:
+        model = models.build(config, dataset.catalog)
+        if isinstance(model, models.BeginsWithItems):
+            return begin_with_items_of(run, model, dataset.catalog)
         raise InputError(f"the run {run.name} is {run.config.model.name}, whose weights do not fit {config.name}")
     path, old, new = files.check_regular_file(run.path / WEIGHTS, MOST_WEIGHTS, run.path), run.catalog(), dataset.catalog
     learned = load_model(path, config, old, name=files.file_name(path, run.path))
     if run.raw_ids() == [str(raw) for raw in new.ids]:
         return learned
     return transfer_items(learned, old, models.build(config, new), new)
+
+
+def begin_with_items_of(run: Run, model: Recommender, catalog: Catalog) -> Recommender:
+    """`model` with what another model, that of `run`, learned of the same items."""
+    assert isinstance(model, models.BeginsWithItems)
+    learned = run.model()
+    table = learned.scorer().table.detach()
+    if run.raw_ids() != [str(raw) for raw in catalog.ids]:
+        raise InputError(f"the run {run.name} has other items")
+    if table.shape[-1] != model.config.width:
+        raise InputError(f"items of {run.name} are {table.shape[-1]} numbers wide, those of this model {model.config.width}")
+    model.begin_with_items(table)
+    return model
 
 
 def transfer_items(learned: Recommender, old: Catalog, model: Recommender, new: Catalog) -> Recommender:

@@ -6,13 +6,18 @@ An argmax has no gradient. Learned through is softmax(r_b W Z_bᵀ / τ): the st
 sees the softmax (straight-through estimator). `soft` takes the softmax both ways: x ≈ Σ_b Σ_w p_b[w] Z_b[w].
 
 Codes are found in float32, under autocast too: rounding would choose other words.
+
+Items may also keep the codes that they were given (`FixedCodes`): those of a table that another model learned, found by residual
+k-means (`residual_kmeans`).
 """
 
+import warnings
 from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from elastic_core.core.layers import in_full_precision
@@ -71,6 +76,50 @@ class Codebooks(nn.Module):
             return torch.cat([self(piece).vectors for piece in x.split(PIECE)])
         again = partial(checkpoint, lambda piece: self(piece).vectors, use_reentrant=False, preserve_rng_state=False)
         return torch.cat([again(piece) for piece in x.split(PIECE)])
+
+
+class FixedCodes(nn.Module):
+    """Items whose codes stay as they were given, in words that are learned. Fresh ones are drawn by chance: what is a code worth?
+
+    `chosen` `[n_items + 1, b]`, row 0 for padding."""
+
+    chosen: Tensor
+
+    def __init__(self, n_items: int, width: int, books: int, words: int, scale: float) -> None:
+        super().__init__()
+        self.words = nn.Parameter(torch.empty(books, words, width))
+        nn.init.normal_(self.words, std=scale / books**0.5)
+        self.register_buffer("chosen", torch.empty(n_items + 1, books, dtype=torch.int64).random_(words))
+
+    def forward(self, items: Tensor) -> ItemCodes:
+        """Of items by number, `[...]`."""
+        chosen = self.chosen[items]
+        rows = chosen + self.words.shape[1] * torch.arange(chosen.shape[-1], device=chosen.device)
+        return ItemCodes(chosen, None, functional.embedding(rows, self.words.flatten(0, 1)).sum(-2))
+
+    def fit_table(self, table: Tensor) -> None:
+        """Codes and words of the items of a table `[n_items + 1, d]`, row 0 padding."""
+        chosen, words = residual_kmeans(table[1:], *self.words.shape[:2])
+        with torch.no_grad():
+            self.chosen.copy_(functional.pad(chosen, (0, 0, 1, 0)))
+            self.words[:, : words.shape[1]] = words
+
+
+def residual_kmeans(vectors: Tensor, books: int, words: int) -> tuple[Tensor, Tensor]:
+    """`[M, d]` → codes `[M, b]` and words `[b, w, d]`: each codebook clusters what those before it left. w is `words`, or M if
+    there are fewer vectors."""
+    from sklearn.cluster import KMeans  # a second to import, for this alone
+    from sklearn.exceptions import ConvergenceWarning
+
+    rest, codes, centres = vectors.detach().double().cpu().numpy(), [], []
+    for _ in range(books):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # where less is left than there are words
+            clusters = KMeans(min(words, len(rest)), n_init=1, random_state=0).fit(rest)
+        codes.append(torch.from_numpy(clusters.labels_).long())
+        centres.append(torch.from_numpy(clusters.cluster_centers_))
+        rest = rest - clusters.cluster_centers_[clusters.labels_]
+    return torch.stack(codes, -1).to(vectors.device), torch.stack(centres).to(vectors)
 
 
 @in_full_precision

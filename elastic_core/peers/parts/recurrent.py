@@ -1,8 +1,8 @@
 """Recurrent models in post-norm blocks without positions, as LRURec and Mamba4Rec publish them.
 
-    x = norm(dropout(E[item]))
-    per block    x ← norm(x + dropout(recurrence(x)))
-                 x ← norm(x + dropout(W₂ dropout(gelu(W₁ x))))
+x = norm(dropout(E[item]))
+per block    x ← norm(x + dropout(recurrence(x)))
+             x ← norm(x + dropout(W₂ dropout(gelu(W₁ x))))
 """
 
 from abc import abstractmethod
