@@ -25,13 +25,12 @@ from elastic_core.results.reproduce import REPEATS, PlannedRun, System
 from elastic_core.results.systems import (
     BASELINES,
     OURS,
-    UNEVEN,
-    UNEVEN_NOTE,
     WITH_REPEATS,
     Systems,
     data_sets,
     is_variant,
     main_protocol,
+    mark_notes,
     model_label,
     our_systems,
     planned_data_sets,
@@ -75,8 +74,7 @@ def readme_tables(root: Path) -> str:
 def results_tables(root: Path) -> str:
     """What stands in RESULTS.md between `BEGIN` and `END`."""
     parts = [part for systems in _data_in_order(root) for part in _data_table(systems)]
-    notes = [UNEVEN_NOTE] if any(UNEVEN in part for part in parts) else []
-    return "\n\n".join([BEGIN, *parts, *notes, *_gain_table(root), END])
+    return "\n\n".join([BEGIN, *parts, *mark_notes(parts), *_gain_table(root), END])
 
 
 def _gain_table(root: Path) -> Iterable[str]:

@@ -36,7 +36,11 @@ from elastic_core.runs import Run
 Systems = dict[System, list[Run]]  # runs that differ only in their seed
 
 UNEVEN = "†"  # of a run that was trained while a target's weight still depended on its batch
-UNEVEN_NOTE = f"{UNEVEN} trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not."
+DIVERGED = "‡"  # of a run whose training loss rose at the end
+MARK_NOTES = {
+    UNEVEN: "trained while a target's weight still depended on its batch (`checkpoints/LOG.md`); other rows were not.",
+    DIVERGED: "the training loss rose at the end, so the row says little of what this model can do.",
+}
 BASELINES = ("popularity", "cooccurrence", "frequency", "due-again")  # they only count, and need no training
 OURS = ("elastic", "elastic-slots")
 CONTROLS = {
@@ -133,13 +137,26 @@ def system_label(system: System) -> str:
 
 
 def system_title(system: System, runs: Sequence[Run]) -> str:
-    """The same with the size of its memory, where that is its own: ELASTIC, K = 16², k = 8 (20 minutes)."""
+    """The same with the size of its memory, where that is its own, and marks: ELASTIC, K = 16², k = 8 (20 minutes)."""
+    diverged = f" {DIVERGED}" if any(has_diverged(run) for run in runs) else ""
     if system[:2] in CONTROLS or is_variant(system):
-        return system_label(system)
+        return f"{system_label(system)}{diverged}"
     model = runs[0].config.model
     size = f", K = {model.n_subkeys}², k = {model.k}" if hasattr(model, "n_subkeys") and hasattr(model, "k") else ""
     uneven = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
-    return f"{model_label(system.model)}{size}{recipe_label(system)}{uneven}"
+    return f"{model_label(system.model)}{size}{recipe_label(system)}{uneven}{diverged}"
+
+
+def mark_notes(titles: Iterable[str]) -> list[str]:
+    """What the marks behind these names mean, a sentence each."""
+    text = "".join(titles)
+    return [f"{mark} {note}" for mark, note in MARK_NOTES.items() if mark in text]
+
+
+def has_diverged(run: Run) -> bool:
+    """Whether the loss of the last two epochs is more than 2 % above the lowest."""
+    losses = [float(row["loss"]) for row in run.events("epoch")]
+    return len(losses) > 2 and min(losses[-2:]) > 1.02 * min(losses)
 
 
 def system_order(system: System) -> tuple[int, str, bool, bool]:

@@ -5,7 +5,7 @@ from itertools import chain
 import streamlit as st
 
 from elastic_core.results.claims import Finding, Verdict, verdict_table
-from elastic_core.results.systems import UNEVEN, UNEVEN_NOTE
+from elastic_core.results.systems import mark_notes
 from elastic_core.services.evidence import meaning
 from pages.components import expert_meaning, glossary, page_context, page_elements, page_text, results
 from pages.components.controls import choose_from_list, place_button
@@ -54,7 +54,7 @@ def show_findings(verdict: Verdict) -> None:
     lines = [f"- {finding.mark} {page_context.escape_markdown(finding.sentence)}" for finding in verdict.findings]
     lines += [f"- {page_context.escape_markdown(verdict.absent)}"] if verdict.absent else []
     st.markdown("\n".join(lines))
-    notes = [verdict.unit, verdict.note, UNEVEN_NOTE if any(UNEVEN in each.system for each in verdict.findings) else ""]
+    notes = [verdict.unit, verdict.note, *mark_notes(each.system for each in verdict.findings)]
     for note in filter(None, notes):
         st.caption(page_context.escape_markdown(note))
     st.markdown(f"**What would change our mind:** {verdict.change}")

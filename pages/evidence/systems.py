@@ -10,11 +10,11 @@ from elastic_core.results.compare import Comparison, claim_sentence, needs_train
 from elastic_core.results.reproduce import System
 from elastic_core.results.systems import (
     BUDGET,
-    UNEVEN,
-    UNEVEN_NOTE,
+    MARK_NOTES,
     DataSet,
     is_variant,
     main_protocol,
+    mark_notes,
     short_label,
     usual_partner,
 )
@@ -96,8 +96,8 @@ def show_systems() -> None:
     draw_differences(differences if shows_all else differences[differences["label"].isin(main["label"])], ours_name)
     draw_pair(data_set, table, (ours, other), protocol)
     draw_memory_size(data_set, ours, protocol)
-    if table["system"].str.contains(UNEVEN).any():
-        st.caption(UNEVEN_NOTE)
+    if notes := mark_notes(table["system"]):
+        st.caption(" ".join(notes))
     page_elements.show_unreadable_folders(faults, "no run", "res_fault")
     if context is not None:
         runs = [",".join(run.name for run in data_set.systems[each]) for each in (ours, other)]
@@ -192,7 +192,7 @@ def with_short_names(data_set: DataSet, table: pd.DataFrame) -> pd.DataFrame:
     systems = {str(system): system for system in data_set.systems}
     budgets = {system.budget for system, runs in data_set.systems.items() if needs_training(runs[0])}
     names = [
-        f"{short_label(systems[label])}{f' {UNEVEN}' if UNEVEN in title else ''}" if label in systems else title
+        " ".join([short_label(systems[label]), *(mark for mark in MARK_NOTES if mark in title)]) if label in systems else title
         for label, title in zip(table["label"], table["system"], strict=True)
     ]
     leads = table[BESIDE].str.replace(r"^(above|below|level with) .* by ", r"\1 by ", regex=True)

@@ -14,6 +14,7 @@ from elastic_core.results import systems
 from elastic_core.results.compare import NO_RANKS
 from elastic_core.results.markdown import BEGIN, END, readme_tables, results_tables, rewrite_documents
 from elastic_core.results.reproduce import System
+from elastic_core.results.systems import DIVERGED, mark_notes, system_title
 from elastic_core.results.table import compare_system
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -198,3 +199,23 @@ def test_claims_are_adjusted_for_their_number(tmp_path: Path) -> None:
     claims = list(compare_system(found, System("elastic"), systems.rivals_of(System("elastic"), found), "full").values())
     smaller, larger = sorted(claim.comparison.p for claim in claims if claim.comparison)
     assert sorted(claim.adjusted_p for claim in claims) == pytest.approx([min(2 * smaller, 1), max(2 * smaller, larger)])
+
+
+@pytest.mark.parametrize(
+    ("losses", "rose"),
+    [
+        ((6.5, 6.4, 6.6, 6.7), True),
+        ((6.5, 6.4, 6.6, 6.4), False),
+        ((6.5, 6.4, 6.45, 6.5), False),
+        ((6.4, 6.6), False),
+        ((), False),
+    ],
+)
+def test_a_row_whose_training_loss_rose_at_the_end_is_marked(tmp_path: Path, losses: tuple[float, ...], rose: bool) -> None:
+    """The last two epochs, more than 2 % above the lowest: one bad epoch, which the clock may have cut short, is none."""
+    row = PLAN["planted-sasrec"]
+    run = write_ranked_run(tmp_path, row, 0.02, 0)
+    for number, loss in enumerate(losses, 1):
+        run.append_event({"event": "epoch", "epoch": number, "loss": loss, "targets": 1})
+    title = system_title(row.system, [run])
+    assert (DIVERGED in title) is rose and len(mark_notes([title])) == rose
