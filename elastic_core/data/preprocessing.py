@@ -37,7 +37,7 @@ class Ties(NamedTuple):
     newest_first: bool  # the file has everybody's latest events first
 
     def __str__(self) -> str:
-        shares = f"{_format_percent(self.events)} of events have the same time as this person’s previous event"
+        shares = f"{_format_percent(self.events)} of events have the same time as the same person’s event before"
         return (
             f"{shares} ({_format_percent(self.test)} in the test, {_format_percent(self.valid)} in validation); {self._decides}"
         )

@@ -111,7 +111,7 @@ def gain_sentence(gains: pd.DataFrame) -> str:
             texts.append(f"in {(part['winner'] == 'A').sum()} of {len(part)} comparisons {name}")
     if not texts:
         return "No model was trained with personal and with shared experts on the same data."
-    question = "Do experts chosen for each person beat the same few for everybody?"
+    question = "Is it better to choose experts for each person than to give everybody the same experts?"
     sentence = f"{question} Yes {' and '.join(texts)}."
     if claimed.empty:
         return sentence
@@ -119,6 +119,6 @@ def gain_sentence(gains: pd.DataFrame) -> str:
     best = claimed.loc[claimed["difference"].idxmax()]
     gain = true_minus(f"{best['difference']:+.4f} ({best['low']:+.4f} to {best['high']:+.4f})")
     return (
-        f"{sentence} Where the answer is yes, at least {least} interests share one expert. The largest gain that we can claim is "
+        f"{sentence} In all of these, there are at least {least} interests for each expert. The largest gain that we can claim is "
         f"{gain} in NDCG@10, for {best['model']} ({best['data']})."
     )

@@ -338,6 +338,8 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     if not better and not worse:
         note = f" ({n_trained_once} trained once)" if n_trained_once else ""
         return f"As far as we know, {ours} is neither better nor worse than any of {len(compared)} {what}{note}."
+    if len(better) == len(compared):
+        return f"{ours} is better than all {len(compared)} {what} that it is compared with."
     worse_text = f"worse than {join_names(worse)}" if worse else "no system is clearly better than it"
     sentences = f"{ours} is better than {len(better)} of {len(compared)} {what}, and {worse_text}."
     close = names[counted & (compared["winner"] == "")].tolist()

@@ -39,7 +39,7 @@ def choose_keep_seen(context: Context, key: str) -> bool:
         default=ALL_ITEMS if repeats.stay else UNSEEN_ITEMS, help=repeats_text,
     )  # fmt: skip
     if choice != ALL_ITEMS:
-        st.caption("Only new items compete, so the rank looks better than it is.")
+        st.caption("Fewer items compete now, so do not compare these ranks with those among all items.")
     return choice == ALL_ITEMS
 
 

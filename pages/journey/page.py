@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from elastic_core.services.edits import format_edits, history_edits, initial_history
+from elastic_core.services.edits import format_edits, history_edits, initial_history, own_items
 from elastic_core.services.person.prediction import Prediction
 from pages.components import cache, edits, page_context, page_elements, user_cards
 from pages.components.controls import choose_from_list, choose_without_label
@@ -78,8 +78,9 @@ show_opening()
 edit_list = edits.current_edits(context)
 edit_column, list_column = st.columns([6, 5], gap="medium")  # a cause and its effect stand side by side
 with edit_column:
-    moment = controls.choose_moment(context)
-    n_events = None if moment == context.dataset.readable_lengths()[context.user] else moment
+    n_own = int(context.dataset.readable_lengths()[context.user])
+    moment = n_own if own_items(edit_list, n_own) else controls.choose_moment(context)  # a list of one's own has no moments
+    n_events = None if moment == n_own else moment
     history_place, verdict_place, null_place, choice_place = (
         st.container(),
         st.container(),

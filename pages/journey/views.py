@@ -90,23 +90,28 @@ def show_null_edits(context: Context, edit_list: Edits, keep_seen: bool, n_event
     null = cache.null_edits(context.open_run, context.user, edit_list, keep_seen, n_events) if edit_list else None
     if null is None:
         return
-    (_, own_change, null_text, _), *other_rows = null.rows(context.item_words.verb)
+    (_, own_change, _, _), *other_rows = null.rows(context.item_words.verb)
     spread = null.spread("places" if null.truth_known else "furthest")
+    typical_text = "" if spread is None else f"{_places(spread[0])} (median; {spread[1]})"
     truth = user_history(context.dataset, context.user, n_events).truth if null.truth_known else None
     text = TEXT(
         "BY_CHANCE",
         done=page_context.escape_markdown(str(null.table["done"].iloc[0])),
-        what="the item that moved most" if truth is None else page_context.escape_markdown(context.dataset.catalog.title(truth)),
-        own=own_change,
+        what="suggestions" if truth is None else page_context.escape_markdown(context.dataset.catalog.title(truth)),
+        own=f"{'at most ' * (truth is None)}{_places(float(own_change))}",
         n=null.n,
         others="experts" if isinstance(edit_list[-1], Silence | Scale) else context.item_words.plural,
-        null=null_text if spread is None else f"half of them moved it by at most {spread[0]:g} places ({spread[1]})",
+        null="nothing moved" if spread is None else f"{'at most ' * (truth is None)}{typical_text}",
     )
     st.markdown(
         text,
         help="; ".join(f"{name}: this {own_value}, others {null_value}" for name, own_value, null_value, _ in other_rows) or None,
     )
     page_elements.remember_table("chance", null.table)
+
+
+def _places(number: float) -> str:
+    return f"{number:g} place{'s' * (number != 1)}"
 
 
 def show_experts(context: Context, prediction: Prediction, before: Prediction | None) -> None:

@@ -145,8 +145,8 @@ def _show_expert(context: Context, expert: int, edited_user: EditedUser, predict
             st.markdown(TEXT("UNNAMED"))
         if retrieved and trace.event_share is not None:
             held_items = largest_items(prediction.history.items, trace.event_share[trace.experts.index(expert)], 3)
-            items_text = ", ".join(f"{share:.0%} {_item_name(context, item)}" for item, share in held_items)
-            st.markdown(TEXT("HOLDS", listed=items_text) if items_text else "")
+            items_text = "; ".join(f"{share:.0%} {_item_name(context, item)}" for item, share in held_items)
+            st.markdown(TEXT("HOLDS", listed=items_text, many=context.item_words.plural) if items_text else "")
     with crowd:
         traffic = cache.route_everybody(context.open_run)
         st.markdown("**Who uses it?**")

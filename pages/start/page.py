@@ -136,7 +136,9 @@ def edit_buttons() -> None:
             help=f"Forget “{_title_of_item(prediction.history.items[-1])}” and ask again.",
         )  # fmt: skip
         if effect is not None:
-            moved_text = TEXT("effect", lost=effect.n_lost, moved=effect.n_moved, count=len(prediction.active_experts))
+            moved_text = TEXT(
+                "effect", expert=effect.expert, lost=effect.n_lost, moved=effect.n_moved, count=len(prediction.active_experts)
+            )
             place_button(
                 f"Remove expert {effect.expert}", "start_silence", edits.append_edits, Silence(effect.expert),
                 icon="volume_off", disabled=edits_locked, help=moved_text,

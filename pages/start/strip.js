@@ -403,10 +403,14 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
       for (const at of behind) if (eventShare(at, event) >= CLEAR) links.push(reads(at, event))
       if (!experts.length) links.push([nodes.event[event], nodes.item[item], 1 - missing])
     })
+    const least = deepest(experts, at => it.without[at]), known = least >= 0 && it.without[least] !== null
+    if (known && lost(it.without[least]) && !behind.includes(least)) {  // the sentence names it
+      on('expert', least, change(it.without[least]))
+      links.push([nodes.expert[least], nodes.item[item], 0, 'gives faint'], ...wanted(least))
+    }
     draw('.lit', links)
     heads(says.ofItem)
     const sources = every(experts).filter(at => suggestionShare(item, at) >= SEEN)
-    const least = deepest(experts, at => it.without[at]), known = least >= 0 && it.without[least] !== null
     if (owner >= 0) {
       const shares = sources.sort((a, b) => suggestionShare(item, b) - suggestionShare(item, a))
         .map(at => `${part(it.suggestion_share[at])} ${says.from} ${says.expert} ${experts[at].id}`)
@@ -465,7 +469,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
     else setTriggerValue('looked', `${kind} ${{ event: events, expert: experts, item: list }[kind][at][{ event: 'place', expert: 'id', item: 'item' }[kind]]}`)
   }
   for (const [kind, of] of Object.entries(nodes)) of.forEach((made, at) => {
-    if (made.dataset.kind === 'fold') return
+    if (made.dataset.kind === 'fold') { made.onpointerenter = rest; return }
     made.onpointerenter = event => { if (event.pointerType === 'mouse') light(kind, at) }
     made.onfocus = () => light(kind, at)
     made.onpointerdown = event => { touched = event.pointerType === 'mouse' ? '' : root.lit }

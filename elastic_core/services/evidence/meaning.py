@@ -180,7 +180,7 @@ def _recovery_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Fin
         ", ".join(f"{name} {value:.3f}" for name, value in zip((*NULLS, UNTRAINED), null_scores, strict=True)),
     )
     start = f"an event’s expert tells its interest with {trained_score:.3f} of 1 (AMI, {n:,} events). Broken models: {nulls_text}"
-    unit = "AMI beyond the best broken model"
+    unit = "as the score minus that of the best broken model"
     return _make_finding(start, "beyond the best of these", margins, 0.0, unit, group, where, rows, n)
 
 
@@ -196,7 +196,7 @@ def _metric_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Findi
     )
     over_people = 1.96 / math.sqrt(rows[0].users)  # a difference of two shares has a standard deviation of 1 at most
     margins = [row.quarter - row.quarter_stranger for row in rows]
-    unit = "of the experts beyond a stranger’s"
+    unit = "as the share of a person’s experts that are found again, minus a stranger’s share,"
     return _make_finding(start, "beyond the stranger", margins, over_people, unit, group, where, rows, rows[0].users)
 
 

@@ -248,7 +248,7 @@ class ListChange(NamedTuple):
         """How much of the next basket is in the list: `Of the ten suggestions, 4 were in the next basket; now it is 3.`"""
         before, after = self.n_true
         if before == after:
-            return f"As before, {after or 'none'} of the ten {'were' if after > 1 else 'was'} in the next basket."
+            return f"With and without your changes, {after or 'none'} of the ten {'were' if after > 1 else 'was'} in the next basket."
         began = f"{before or 'none'} {'were' if before > 1 else 'was'} in the next basket"
         return f"Of the ten suggestions, {began}; now it is {after or 'none'}."
 
@@ -275,8 +275,9 @@ class ListChange(NamedTuple):
 
 
 def _first_title(rows: pd.DataFrame) -> str:
-    """The first of those that really came next, with a star, or else the first; and how many more there are."""
-    more_text, first = [f"{len(rows) - 1} more"] if len(rows) > 1 else [], rows.loc[rows["is_truth"].idxmax()]
+    """The first of those that really came next, with a star, or else the first; and how many others there are."""
+    n_others = len(rows) - 1
+    more_text, first = [f"{n_others} other{'s' * (n_others > 1)}"] if n_others else [], rows.loc[rows["is_truth"].idxmax()]
     return join_names([f"{'★ ' if first['is_truth'] else ''}{split_year(first['title'])[0]}", *more_text])
 
 

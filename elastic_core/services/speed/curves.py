@@ -27,7 +27,7 @@ TIMES = {"ms": "by the clock", "processor": "of the processor"}
 # What somebody else published, and what it was measured on.
 PAPER = (
     ("Inference", "2.68 times as fast as SASRec", "N = 1,024, XLong; the GPU is not named"),
-    ("GPU memory", "about 90% less than a SASRec that stores all N × N scores", "about 90% less"),
+    ("GPU memory", "about 90% less", "compared with a SASRec that stores all N × N scores"),
 )
 
 # --- the rows of one source --------------------------------------------------------------------------------------------
@@ -300,7 +300,9 @@ def event_words(wide: pd.DataFrame) -> str:
     sentence += _speed_comparison((event_text / ours).dropna(), LABELS["elastic"], LABELS["sasrec-fused"])
     if len(peer):
         times = peer / ours
-        sentence += " Once more events have come than SASRec reads, it must start again from time to time, too. Then it takes "
+        sentence += (
+            " If there are more events than SASRec reads at once, it must start again from time to time, too. Then it takes "
+        )
         sentence += f"{times.min():.1f} to {times.max():.1f} times as long as ELASTIC."
     return sentence
 
