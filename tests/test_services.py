@@ -112,7 +112,9 @@ def test_of_a_next_basket_is_said_how_much_the_list_guesses(data: Dataset, model
     assert change.n_true == (2, 1) and change.basket_guessed == "Of the ten suggestions, 2 were in the next basket; now it is 1."
     assert change.summary("films").startswith(f"★ {data.catalog.title(lost[-1])}")
     assert compare_lists(*reversed(held)).basket_guessed == "Of the ten suggestions, 1 was in the next basket; now it is 2."
-    assert compare_lists(held[0], held[0]).basket_guessed == "As before, 2 of the ten were in the next basket."
+    assert (
+        compare_lists(held[0], held[0]).basket_guessed == "With and without your changes, 2 of the ten were in the next basket."
+    )
 
 
 def test_only_active_experts_are_counted_as_the_same(data: Dataset, model: Recommender) -> None:

@@ -248,7 +248,8 @@ class ListChange(NamedTuple):
         """How much of the next basket is in the list: `Of the ten suggestions, 4 were in the next basket; now it is 3.`"""
         before, after = self.n_true
         if before == after:
-            return f"With and without your changes, {after or 'none'} of the ten {'were' if after > 1 else 'was'} in the next basket."
+            count_text = f"{after or 'none'} of the ten {'were' if after > 1 else 'was'} in the next basket"
+            return f"With and without your changes, {count_text}."
         began = f"{before or 'none'} {'were' if before > 1 else 'was'} in the next basket"
         return f"Of the ten suggestions, {began}; now it is {after or 'none'}."
 
