@@ -66,6 +66,7 @@ FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         "mini": ("model.form=mini", "model.codewords=32"),
         "plain": ("model.form=plain",),
         "frozen": ("model.form=frozen",),
+        "wide": ("model.width=128", "model.dropout=0.1", "train.epochs=200", "train.patience=200"),  # as in the paper
     },
     "sma": {"ctreg": ("model.ctreg_weight=0.1",)},
     "din": {
@@ -188,6 +189,8 @@ def _movielens_100k_runs() -> Iterator[PlannedRun]:
     yield from _plan_each("ml-100k", "elastic/two-way")
     yield from _plan_each("ml-100k", _memory_sizes("ml-100k"), SEEDS[:1])
     yield from _plan_each("ml-100k", PEERS)
+    yield from _plan_each("ml-100k", "lisa", SEEDS[:1], OWN_OUTPUT)  # codes learned with the items, which score by another table
+    yield from _plan_each("ml-100k", "lisa/wide", SEEDS[:1])
 
 
 def _video_games_runs() -> Iterator[PlannedRun]:

@@ -48,6 +48,7 @@ CONTROLS = {
     ("hstu", "time"): "HSTU with time",
     ("lisa", "plain"): "LISA with a plain item table",
     ("lisa", "frozen"): "LISA with a trained SASRec's codes",
+    ("lisa", "wide"): "LISA, 128 wide, 200 epochs",
     ("lisa", "soft"): "LISA-Soft",
     ("lisa", "mini"): "LISA-Mini",
     ("sma", "ctreg"): "SMA + CTReg",
