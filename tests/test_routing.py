@@ -137,7 +137,7 @@ def test_what_is_remembered_is_a_share_of_the_oracle_by_gap(world: Dataset) -> N
     shares = gaps.share_by_gap(local, oracle, gap)["share"].to_numpy()
     assert shares[0] > 0.6 and shares[0] > shares[2] + 0.3 and shares[2] > shares[4]
     curves = cards.remembered_by_runs(load_runs(CHECKPOINTS), world)  # of every system on this world, with a memory or without
-    control = "SASRec with ELASTIC's local convolution"
+    control = "SASRec with a local convolution"
     counting = {"Popularity", "Co-occurrence"}
     assert set(curves["system"]) == {*counting, "SASRec", control, "ELASTIC", "ELASTIC with interest slots"}
     whole, *own = curves[curves["system"] == "Co-occurrence"].to_dict("records")

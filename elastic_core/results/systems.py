@@ -44,7 +44,7 @@ MARK_NOTES = {
 BASELINES = ("popularity", "cooccurrence", "frequency", "due-again")  # they only count, and need no training
 OURS = ("elastic", "elastic-slots")
 CONTROLS = {
-    ("sasrec", "local"): "SASRec with ELASTIC's local convolution",
+    ("sasrec", "local"): "SASRec with a local convolution",
     ("hstu", "time"): "HSTU with time",
     ("lisa", "plain"): "LISA with a plain item table",
     ("lisa", "frozen"): "LISA with a trained SASRec's codes",

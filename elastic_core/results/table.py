@@ -344,7 +344,7 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     sentences = f"{ours} is better than {len(better)} of {len(compared)} {what}, and {worse_text}."
     close = names[counted & (compared["winner"] == "")].tolist()
     if close:
-        sentences += f" For {len(close)} {'system' if len(close) == 1 else 'systems'} we cannot tell: {join_names(close)}."
+        sentences += f" For {len(close)} {'system' if len(close) == 1 else 'systems'} we cannot tell: {'; '.join(close)}."
     once_text = "Another was" if n_trained_once == 1 else f"Another {n_trained_once} were"
     about_text = "it" if n_trained_once == 1 else "them"
     return sentences + (f" {once_text} trained only once, so we claim nothing about {about_text}." if n_trained_once else "")

@@ -29,7 +29,7 @@ METRICS = {
     "HR@10": "the part of people whose right item is among the first ten",
     "MRR@10": "1/place down to place ten, then 0",
     "full": "against all items that are new to the person; if the next item is not new, it counts as missed",
-    "full-seen": "against all items, also those that the person knows; we use it where people often return to items",
+    "full-seen": "against all items, also those that the person knows; where people often return to items, we use this protocol",
     "pop100": "against 100 items drawn by popularity, as in the library RecBole; much easier than against all items",
     "uniform100": "against 100 new items, all equally likely to be drawn; even easier",
     "± 95%": "1.96 standard errors over people; it says nothing about other seeds",

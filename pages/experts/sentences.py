@@ -51,7 +51,7 @@ def describe_effect(row: Mapping[Hashable, Any], matched_row: Mapping[Hashable, 
     if verdict == "same":
         ending = ", and what people really chose next stays where it was."
     elif verdict == "unclear":
-        ending = ", but what people really chose next is not clearly ranked better or worse."
+        ending = ". The rank of what people really chose next does not clearly change."
     elif verdict == "worse" and matched_row is not None and matched_row["d_ndcg"] <= row["d_ndcg"]:
         ending = ". Removing another expert that as many people use does the same harm."
     return VERDICTS[verdict], f"On average, **{row['replaced']:.1f} of 10** suggestions change{ending}"

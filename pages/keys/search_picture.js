@@ -1,6 +1,6 @@
 // The moving picture of picture.py. `data` holds numbers, our colours and our words alone. A step is a set of places; moving to
 // another step moves everything there. Only the 4 × 4 is searched here, while its sliders move; all else comes as it was found.
-const NS = 'http://www.w3.org/2000/svg', PLAY = 5000, MOVE = 900, QUICK = 160, WAIT = 120
+const NS = 'http://www.w3.org/2000/svg', PLAY = 5000, WORD = 220, MOVE = 900, QUICK = 160, WAIT = 120
 
 // --- the search -------------------------------------------------------------------------------------------------------
 
@@ -430,15 +430,18 @@ function bet(me, expert) {
 
 function start(me) {
   if (me.order(me.step) === me.data.steps.length - 1) go(me, 0)
-  me.timer = setInterval(() => {
-    if (!me.root.isConnected) return clearInterval(me.timer)
+  const wait = () => Math.max(PLAY, WORD * me.say.textContent.split(/\s+/).length)  // until its words are read
+  const next = () => {
+    if (!me.root.isConnected) return
     go(me, me.order(me.step) + 1)
     if (me.order(me.step) === me.data.steps.length - 1) stop(me)
-  }, PLAY)
+    else me.timer = setTimeout(next, wait())
+  }
+  me.timer = setTimeout(next, wait())
   talk(me)
 }
 function stop(me) {
-  clearInterval(me.timer)
+  clearTimeout(me.timer)
   me.timer = 0
   talk(me)
   send(me)

@@ -144,9 +144,13 @@ def _show_expert(context: Context, expert: int, edited_user: EditedUser, predict
         else:
             st.markdown(TEXT("UNNAMED"))
         if retrieved and trace.event_share is not None:
-            held_items = largest_items(prediction.history.items, trace.event_share[trace.experts.index(expert)], 3)
-            items_text = "; ".join(f"{share:.0%} {_item_name(context, item)}" for item, share in held_items)
-            st.markdown(TEXT("HOLDS", listed=items_text, many=context.item_words.plural) if items_text else "")
+            event_share = trace.event_share[trace.experts.index(expert)]
+            held_items = largest_items(prediction.history.items, event_share, 3)
+            parts = [(share, _item_name(context, item)) for item, share in held_items]
+            parts += [(event_share.sum() - sum(share for share, _ in parts), f"other {context.item_words.plural}")]
+            parts += [(1 - event_share.sum(), "nothing yet")]
+            items_text = "; ".join(f"{share:.0%} {name}" for share, name in parts if share >= 0.005)
+            st.markdown(TEXT("HOLDS", listed=items_text) if held_items else "")
     with crowd:
         traffic = cache.route_everybody(context.open_run)
         st.markdown("**Who uses it?**")

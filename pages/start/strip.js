@@ -418,7 +418,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
       const rest = all - sources.reduce((sum, at) => sum + it.suggestion_share[at], 0)
       for (const [share, from] of [[rest, says.others], [1 - all, says.alone]]) if (share >= 0.015) shares.push(`${part(share)} ${from}`)
       const removal = !known || it.without[owner] === null ? '' : ` ${says.without} ${experts[owner].id} ${says.its} ` +
-        `${chance(it.without[owner])}. ${least === owner ? says.agrees
+        `${chance(it.without[owner])}. ${it.without[owner] > 0.98 ? `${says.takeOver} ` : ''}${least === owner ? says.agrees
           : says.differs.replace('{}', () => experts[least].id).replace('{}', () => chance(it.without[least]))}`
       return `${it.name}: ${shares.join(', ') || says.nobody}.${removal}`
     }

@@ -257,7 +257,9 @@ def _go_back(stop: int) -> None:
 def _go_to_stop(stop: int) -> None:
     last_stop = st.session_state.get(STOP)
     if stop and not last_stop:
-        st.session_state[SET_ASIDE] = st.session_state.get(edits.STATE)
+        st.session_state[SET_ASIDE] = before = st.session_state.get(edits.STATE)
+        if before and before.edits:
+            st.toast(TEXT("set aside"))
     if not stop and (before := st.session_state.pop(SET_ASIDE, None)) and before.edits:
         st.session_state[edits.STATE] = before
         st.query_params.pop(edits.PARAMETER, None)

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from visiting import LIST, SAID
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
-CONTROL = "SASRec with ELASTIC's local convolution"
+CONTROL = "SASRec with a local convolution"
 PLANTED = "run=planted-elastic"
 
 

@@ -222,5 +222,5 @@ def test_two_runs_beside_each_other_are_called_what_tells_them_apart() -> None:
     runs = {name: shipped_run(name) for name in
             ("ml-1m-cpu-elastic", "ml-1m-cpu-sasrec-local", "planted-elastic", "planted-elastic-seed1")}  # fmt: skip
     asked = list(runs.values())
-    assert labels_apart(*asked[:2]) == ("ELASTIC", "SASRec with ELASTIC's local convolution")
+    assert labels_apart(*asked[:2]) == ("ELASTIC", "SASRec with a local convolution")
     assert labels_apart(*asked[2:]) == ("ELASTIC · seed 0", "ELASTIC · seed 1")

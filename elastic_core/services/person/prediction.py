@@ -59,7 +59,7 @@ class Prediction(NamedTuple):
         if not new:
             same = f"{others}expert is" if count == 1 else f"{count} {others}experts are"
             return f"The {same} the same as before."
-        return f"{new} of the {count} {others}experts {'is new' if new == 1 else 'are new'}."
+        return f"Of the {count} {others}expert{'s' * (count > 1)}, {new} {'is new' if new == 1 else 'are new'}."
 
 
 def predict_history(
