@@ -67,13 +67,13 @@ def test_a_moment_before_all_that_is_left_is_said(opened: Opened) -> None:
     app = opened(PAGE, user="3", edits="-1..4", jrn_t="3")
     assert "leave nothing to read" in said(app) and app.button(key="jrn_last").disabled
     app = press(app, "Undo")
-    assert "leave nothing to read" not in said(app) and "saw in training what came next" in said(app)
+    assert "leave nothing to read" not in said(app) and "saw this answer in training" in said(app)
 
 
 def test_a_new_person_starts_at_their_last_moment(opened: Opened) -> None:
     app = press(opened(PAGE, user="3"), "Remove the last item")
     healthy(app.slider(key=controls.MOMENT).set_value(5).run())
-    assert "saw in training what came next" in said(app) and address(app)
+    assert "saw this answer in training" in said(app) and address(app)
     healthy(app.number_input(key="user").set_value(9).run())
     assert address(app) == "" and not app.warning
     assert app.slider(key=controls.MOMENT).value == app.slider(key=controls.MOMENT).max

@@ -20,7 +20,7 @@ def test_journey_scrubbed_edited_shared_and_undone(visit: Any, elsewhere: Any) -
         whole.press("ArrowLeft")
         expect(whole).to_have_value(str(moment))
         visit.settled()  # the page drawn for one step may come back over the next one
-    visit.says("The model learned from what came next")
+    visit.says("The model saw this answer in training")
     visit.page.set_viewport_size({"width": 1280, "height": 800})
     visit.page.locator(".st-key-jrn_last button").click()
     expect(visit.main).to_contain_text(re.compile(r"Against \S+.*:"))
