@@ -409,6 +409,8 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
       links.push([nodes.expert[least], nodes.item[item], 0, 'gives faint'], ...wanted(least))
     }
     draw('.lit', links)
+    const measured = it.without.some(times => times !== null) || it.missing.some(times => times !== null)
+    if (!measured) return `${it.name}: ${says.unmeasured}.`
     heads(says.ofItem)
     const sources = every(experts).filter(at => suggestionShare(item, at) >= SEEN)
     if (owner >= 0) {

@@ -49,7 +49,7 @@ SLIM = """<style>
 </style>"""
 BLURRED = 3  # from this stop on the page gets sharp after the bet: it shows the answer
 BLUR = """<style>
-.stMain [data-testid="stMainBlockContainer"] { filter: blur(5px) }
+.stMain [data-testid="stMainBlockContainer"] { filter: blur(9px) }
 .stMain::after { content: "The page gets sharp after your bet."; position: fixed; top: 42%; left: 0; right: 0; margin: auto;
   width: fit-content; padding: .5rem 1rem; border-radius: .5rem; font-weight: 600; color: var(--st-text-color);
   background: var(--st-secondary-background-color) }
@@ -125,6 +125,8 @@ def show_panel() -> None:
         text_place, buttons = st.columns([4, 1.3], gap="small", vertical_alignment="center")
         with text_place:
             st.markdown(f"**{stop_label(stop)}: {step.title}{ending}** {step.text}")
+            if stop == 1 and (before := st.session_state.get(SET_ASIDE)) and before.edits:
+                st.caption(TEXT("set aside"))
             (_show_task if is_task else _ask_for_bet)(stop, step)
         with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
             place_button(
@@ -257,9 +259,7 @@ def _go_back(stop: int) -> None:
 def _go_to_stop(stop: int) -> None:
     last_stop = st.session_state.get(STOP)
     if stop and not last_stop:
-        st.session_state[SET_ASIDE] = before = st.session_state.get(edits.STATE)
-        if before and before.edits:
-            st.toast(TEXT("set aside"))
+        st.session_state[SET_ASIDE] = st.session_state.get(edits.STATE)
     if not stop and (before := st.session_state.pop(SET_ASIDE, None)) and before.edits:
         st.session_state[edits.STATE] = before
         st.query_params.pop(edits.PARAMETER, None)

@@ -55,11 +55,11 @@ class Prediction(NamedTuple):
         new, count = len(set(active) - set(before.experts)), len(active)
         if not count:
             return ""
-        others = "other " if count < len(self.experts) else ""  # than the silenced ones
+        remaining = "remaining " if count < len(self.experts) else ""  # than the silenced ones
         if not new:
-            same = f"{others}expert is" if count == 1 else f"{count} {others}experts are"
+            same = f"{remaining}expert is" if count == 1 else f"{count} {remaining}experts are"
             return f"The {same} the same as before."
-        return f"Of the {count} {others}expert{'s' * (count > 1)}, {new} {'is new' if new == 1 else 'are new'}."
+        return f"Of the {count} {remaining}expert{'s' * (count > 1)}, {new} {'is new' if new == 1 else 'are new'}."
 
 
 def predict_history(
