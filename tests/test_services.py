@@ -121,7 +121,7 @@ def test_only_active_experts_are_counted_as_the_same(data: Dataset, model: Recom
     start = predict_user(model, data, 2)
     assert start.others_retrieved(start) == f"The {K} experts are the same as before."
     silenced = predict_user(model, data, 2, [Silence(start.experts[0])])
-    assert silenced.others_retrieved(start) == f"The {K - 1} other experts are the same as before."
+    assert silenced.others_retrieved(start) == f"The {K - 1} remaining experts are the same as before."
 
 
 def test_silencing_is_taking_the_row_out_and_leaves_the_model_alone(data: Dataset, model: Recommender) -> None:
