@@ -33,7 +33,7 @@ def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     text = said(app)
     assert "through a few **experts**: learned vectors that everybody shares" in text
     assert "one query, which finds **4 of 64 experts**" in text
-    assert "the **dispatcher** adds a mix of the slots to the vector of every item" in text
+    assert "the **dispatcher** adds a mix of the slots to every item’s vector" in text
     drawn = strip(app)
     assert len(drawn["events"]) == 12 and len(drawn["list"]) >= 10 and sum(row["gold"] for row in drawn["list"]) == 1
     assert not app.warning
