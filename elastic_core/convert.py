@@ -4,7 +4,6 @@
 folder names the command `convert`, which rewrites the folder with the functions here. No other module knows an older name.
 """
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -133,9 +132,3 @@ def _convert_weights(run: Run) -> None:
             if isinstance(learned := state.get(part), dict):
                 state[part] = {convert_key(key): values for key, values in learned.items()}
         run.save_resume(state)
-
-
-def converted_text(settings: str) -> str:
-    """The settings of a stored run (JSON, runs.csv), brought up to date."""
-    plain = {key: value for key, value in files.parse_json(settings).items() if key != "format"}
-    return json.dumps(convert_settings(plain).to_dict(), separators=(",", ":"))

@@ -515,7 +515,8 @@ def test_gated_slots_equal_their_recurrence(n: int, k: int, chunk: int, sharp: f
     later = gated_slots.hold_rows(rows, gated_slots.Decay(*(factor[:, skipped:] for factor in decay)), 1)
     torch.testing.assert_close(later[:, : n - skipped * chunk, :k], held[:, skipped * chunk :])
     assert not later[:, :, k].any()
-    every, last = gated_slots.hold_all(x, steps, chunk), gated_slots.hold_last(x, steps)
+    every = gated_slots.hold_rows(torch.cat([events, gated_slots.inherit_states(events, decay)], 2), decay)[:, :n]
+    last = gated_slots.hold_last(x, steps)
     torch.testing.assert_close(every, held)
     torch.testing.assert_close(last, held[:, -1])
     torch.testing.assert_close(found, (slots, expected))

@@ -3,18 +3,14 @@
     stream = open_stream(model)            n_users      how many are in it, B
     states = stream.refresh(histories)     states       [B, d], what `model.scorer()` scores the next items from
     states = stream.step(items)            items        [B], one new event for everybody
-    part = stream.copy_users(rows)         part         a stream of its own with a copy of those users
-    stream.put_users(rows, part)                        and back into their places
-    stream.merge_stream(part)                           users come, behind the others
-    stream.take_users(rows)                             and go
+    stored = stream.stored_state()         stored       name → tensor, the first axis is users
+    stream.restore_state(stored, used)     used         [B], how many events each has read since the refresh
 
-All that is remembered of a user between two events lies in `state`: tensors whose first axis is users. So users who came at
-different times and have read different numbers of events advance together, and a state can be stored.
+All that is remembered of a user between two events lies in `state`. So users who came at different times and have read different
+numbers of events advance together: what was stored of them can be cut and joined along the first axis.
 """
 
-import copy
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -66,7 +62,7 @@ class Stream:
         """`state` holds other tensors than before."""
 
     def _unify_form(self) -> None:
-        """Brings `state` into the one form in which two streams can be put together."""
+        """Brings `state` into the one form in which it is stored."""
 
     # --- what all do -------------------------------------------------------------------------------------------------
 
@@ -106,49 +102,6 @@ class Stream:
         self.used += 1
         self._most += 1
         return states
-
-    @torch.inference_mode()
-    def copy_users(self, rows: Sequence[int] | Tensor) -> "Stream":
-        """A stream of its own with a copy of these users, in this order."""
-        self._unify_form()
-        chosen, copied = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device), copy.copy(self)
-        copied._hold_state({name: part[chosen] for name, part in self.state.items()}, self.used[chosen])
-        return copied
-
-    @torch.inference_mode()
-    def put_users(self, rows: Sequence[int] | Tensor, source: "Stream") -> None:
-        """Puts the users of a stream from `copy_users` back into these places."""
-        self._unify_form()
-        source._unify_form()
-        chosen = torch.as_tensor(rows, dtype=torch.int64, device=self.used.device)
-        for name, part in self.state.items():
-            part[chosen] = source.state[name]
-        self.used[chosen] = source.used
-        self._hold_state(self.state, self.used)
-
-    @torch.inference_mode()
-    def take_users(self, rows: Sequence[int]) -> "Stream":
-        """As `copy_users`, and they are no longer in this one. Raises InputError for somebody named twice."""
-        taken_stream = self.copy_users(rows)
-        stay = torch.ones(self.n_users, dtype=torch.bool, device=self.used.device)
-        stay[torch.as_tensor(rows, dtype=torch.int64)] = False
-        if taken_stream.n_users != self.n_users - int(stay.sum()):
-            raise InputError("a person can be taken out of a stream once")
-        self._hold_state({name: part[stay] for name, part in self.state.items()}, self.used[stay])
-        return taken_stream
-
-    @torch.inference_mode()
-    def merge_stream(self, other: "Stream") -> None:
-        """Adds the users of another stream of the same model and room behind one's own. Raises InputError for any other."""
-        if self.model is not other.model or self.room != other.room:
-            raise InputError("two streams can be merged if they are of the same model and have the same room")
-        self._unify_form()
-        other._unify_form()
-        if not self.n_users:
-            self._hold_state({name: part.clone() for name, part in other.state.items()}, other.used)
-        elif other.n_users:
-            joined = {name: torch.cat([part, other.state[name]]) for name, part in self.state.items()}
-            self._hold_state(joined, torch.cat([self.used, other.used]))
 
     def stored_state(self) -> StreamState:
         """What has to be stored of everybody; `restore_state` takes it."""

@@ -44,7 +44,6 @@ TEXTS = (
     "settings",
 )  # fmt: skip
 COUNTS = ("users", "items", "seed", "candidate_seed", "parameters", "threads", "epochs", "best_epoch")
-NUMBERS = ("started", "tied_times", "repeats", "seconds", "best_validation", "experts_used", "entropy", "gini")
 MEASURED = ("NDCG@10", "NDCG@10 error", "HR@10")
 COLUMNS = (
     *("name", "system", "recipe", "data", "data_name", "data_hash", "users", "items", "tied_times"),

@@ -95,13 +95,6 @@ def hold_rows(rows: Tensor, decay: Decay, more: int = 0) -> Tensor:
 
 
 @in_full_precision
-def hold_all(x: Tensor, steps: Tensor, chunk: int = CHUNK) -> Tensor:
-    """What every slot holds after every event, M `[B, N, k, d]`."""
-    decay, events = factor_steps(steps, chunk), cut_events(x, chunk)
-    return hold_rows(torch.cat([events, inherit_states(events, decay)], 2), decay)[:, : x.shape[1]]
-
-
-@in_full_precision
 def hold_last(x: Tensor, steps: Tensor) -> Tensor:
     """What the slots hold after the last event, `[B, k, d]`: one product, without chunks."""
     return held_events(steps).to(x.dtype) @ x

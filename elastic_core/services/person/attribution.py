@@ -5,7 +5,6 @@ by the sum, is its share of the suggestion; no approximation and nothing taken a
 expert speaks after. For models that mix their experts into one vector there is no such reading.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -21,7 +20,6 @@ from elastic_core.errors import InputError
 from elastic_core.models import Recommender, RetrievingModel, can_retrieve
 from elastic_core.services.person.recommend import History, read_batches
 
-SEEN = 0.08  # of a suggestion: what less of it an expert has does not count
 CLEAR = 0.25  # of what a slot holds: below that no single event stands for it
 
 
@@ -56,21 +54,6 @@ def attribute_items(model: Recommender, history: History, items: Sequence[int], 
         return model.attribute_items(history.batch(model.length), torch.tensor([list(items)]), edit)
     except InputError:
         return None
-
-
-def genres_suggested(experts: Sequence[int], suggestion_share: np.ndarray, genres: Sequence[Sequence[str]]) -> dict[int, str]:
-    """Per expert, of the suggestions that it has some of, in total, the most frequent of their `genres`.
-
-    `suggestion_share`: [M, k]."""
-    genre_of = {}
-    for expert, shares in zip(experts, suggestion_share.T.tolist(), strict=True):
-        total: dict[str, float] = defaultdict(float)
-        for share, names in zip(shares, genres, strict=True):
-            for name in names if share >= SEEN else ():
-                total[name] += share
-        if total:
-            genre_of[expert] = max(total, key=total.__getitem__)
-    return genre_of
 
 
 def find_reasons(model: Recommender, history: History, items: Sequence[int], edit: Edit | None = None) -> list[Reason] | None:
