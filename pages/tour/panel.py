@@ -18,7 +18,7 @@ from pages.tour.steps import FIRST_LESSON, STEPS, Step, fill_words, measure_answ
 PARAMETER, STOP, ARRIVED, ACTS = "tour", "tour_at", "tour_arrived", "tour_acts"
 MEASURED, BETS, TURN, RETURNS = "tour_measured", "tour_bets", "tour_turn", "tour_returns"
 SET_ASIDE = "tour_edits_before"  # what the visitor had edited, for the way back
-DONE = "tour_done"  # stops whose task was done in this visit
+DONE, ANSWERED = "tour_done", "tour_answered"  # stops whose task was done in this visit, and whose answer was asked for
 LAST_STOP, COUNTED = "tour_left", "tour_counted"  # the stop at which the tour was left, and the one after which bets are counted
 TEXT = page_text.load_page_text(__file__)
 END = len(STEPS) + 1  # after the last stop of either lesson: counts the bets
@@ -163,18 +163,22 @@ def _store_bet(stop: int) -> None:
 
 
 def _show_task(stop: int, step: Step) -> None:
-    """What to do and to look at, then what was measured."""
+    """What to do and to look at. What was measured is told when it is done or asked for, and at once to who did not bet."""
     done_stops = st.session_state.setdefault(DONE, set())
     if step.done(st.session_state):
         done_stops.add(stop)
     mark = ":material/check_circle:" if stop in done_stops else ":material/radio_button_unchecked:"
     st.markdown(f"{mark} {step.task} Look at {step.look}")
     bet = bets_by_stop().get(stop)
-    answer_shown = classroom.count_bet(stop, step, bet.option if bet else None)
-    if answer_shown:
+    may_show = classroom.count_bet(stop, step, bet.option if bet else None)
+    answered_stops = st.session_state.setdefault(ANSWERED, set())
+    if may_show and (bet is None or classroom.class_code() or stop in done_stops | answered_stops):
         _show_answer(stop, step, bet)
     elif bet:
         st.caption(f"The bet: {step.question} You said: **{bet.option}**.")
+        if may_show:
+            _store_answer(stop, step, bet)
+            place_button("Show the answer", "tour_answer", answered_stops.add, stop, type="tertiary")
 
 
 def _show_answer(stop: int, step: Step, bet: Bet | None) -> None:
@@ -187,11 +191,17 @@ def _show_answer(stop: int, step: Step, bet: Bet | None) -> None:
         return
     right = step.options[answer.option]
     if bet is not None:
-        bets_by_stop()[stop] = Bet(bet.option, right)
+        _store_answer(stop, step, bet)
     hit = bet is not None and bet.option == right
     st.caption(f"The bet: {step.question}")
     verdict = "Right." if hit else f"Your bet was {bet.option}. Here it is **{right}**." if bet else f"Answer: **{right}**."
     (st.success if hit else st.info)(f"{verdict} {page_context.escape_markdown(answer.reason)}")
+
+
+def _store_answer(stop: int, step: Step, bet: Bet) -> None:
+    answer = _measure_once(step)  # before the page is changed: it is about what was bet on
+    if answer is not None and answer.option is not None:
+        bets_by_stop()[stop] = Bet(bet.option, step.options[answer.option])
 
 
 def _show_summary() -> None:

@@ -29,9 +29,10 @@ def test_every_stop_takes_a_bet_and_measures_the_answer(opened: Open, stop: int,
     app = opened(run="tiny", user="3", tour=str(stop))
     assert f"{stop_label(stop)}: {step.title}" in said(app) and step.task not in said(app), "first the bet"
     app = healthy(app.radio(key=f"tour_bet_{stop}").set_value(step.options[0]).run())
-    told = [block.value for block in [*app.success, *app.info]]
-    answers = [text for text in told if text.startswith(("Right.", "Your bet was"))]
     assert step.task in said(app) and ":material/radio_button_unchecked:" in said(app)
+    assert f"You said: **{step.options[0]}**" in said(app) and not app.success, "first the act"
+    told = [block.value for block in [*press(app, "Show the answer").success, *app.info]]
+    answers = [text for text in told if text.startswith(("Right.", "Your bet was"))]
     if stop in UNMEASURED:
         assert not answers and any(UNMEASURED[stop] in text for text in told), "no bet is right where nothing was measured"
     else:
@@ -49,6 +50,7 @@ def test_the_bet_on_two_models_is_about_the_pair_of_the_page(opened: Open, app_r
     (bet,) = (radio.label for radio in app.radio if radio.key == "tour_bet_5")
     assert "Is **ELASTIC** better than **SASRec**" in bet, "the page is blurred, so the question names both"
     app = healthy(app.radio(key="tour_bet_5").set_value(STEPS[4].options[0]).run())
+    app = press(app, "Show the answer")
     assert "SASRec" in app.selectbox(key="res_system").value and app.selectbox(key="res_protocol").value == "full-seen"
     (told,) = (block.value for block in [*app.success, *app.info] if block.value.startswith(("Right.", "Your bet was")))
     means = [Run(app_runs / name).report().metrics["full-seen"]["NDCG@10"] for name in ("tiny", "tiny-peer")]
@@ -88,7 +90,7 @@ def test_a_stop_that_is_not_there_is_no_tour(opened: Open, asked: str) -> None:
 
 def test_a_run_without_memory_says_what_it_cannot_answer(opened: Open) -> None:
     app = opened(run="tiny-peer", tour="3")
-    app = healthy(app.radio(key="tour_bet_3").set_value(STEPS[2].options[0]).run())
+    app = press(healthy(app.radio(key="tour_bet_3").set_value(STEPS[2].options[0]).run()), "Show the answer")
     assert "Only a run with experts can answer this" in said(app)
 
 

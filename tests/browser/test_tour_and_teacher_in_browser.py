@@ -49,6 +49,8 @@ def test_a_tour_is_bet_on_walked_left_and_gone_on_with_and_its_slim_bar_never_co
         if stop in BETS:
             expect(panel).not_to_contain_text(answered)
             panel.get_by_text(BETS[stop], exact=True).click()
+            expect(panel).to_contain_text("You said:")
+            panel.get_by_role("button", name="Show the answer").click()
             expect(panel).to_contain_text(answered)
         else:
             panel.get_by_role("button", name="Skip the bet").click()
