@@ -53,6 +53,7 @@ def test_a_typed_list_takes_the_place_of_the_history_and_names_what_it_does_not_
     assert any("Line 3, “no such thing”" in warning.value for warning in app.warning)
     app = press(app, "Read the 6 understood items")
     assert "Your own list" in app.info[0].value
+    assert not [slider for slider in app.slider if slider.key == controls.MOMENT], "it has no moments of the person's"
     assert "from" not in html(app).split('aria-label="Suggestions')[-1], "compared with nobody"
     assert re.fullmatch(r"\+[\d.]+,-1\.\.\d+", address(app)) and "★" not in html(app).split('aria-label="Suggestions')[-1]
     assert "line-through" not in html(app).split("Left the ten")[0] and "This edit, " not in said(app)
