@@ -8,8 +8,8 @@ Ctrl-C ends the training early and tests its best weights. Below torchrun severa
 The same command again goes on where a training was interrupted or stopped. One that has ended goes on with a larger budget
 (--minutes, train.epochs, train.patience), as if it had had that from the start, bit for bit on a processor; its test is scored
 again at the new end, and its log says that it was scored before. With --from a new run begins with the weights of another one,
-of the same model; items that are new in the data start where their genres and titles put them. Without --recipe or --config it
-has that run's settings.
+of the same model; items that are new in the data start at the mean of the others. (LISA with form=frozen begins with the items of
+any model.) Without --recipe or --config it has that run's settings.
 
   elastic train groceries --minutes 5
   elastic train my-clicks.csv --minutes 5

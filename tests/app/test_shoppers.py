@@ -40,7 +40,7 @@ def test_a_household_its_experts_by_name_and_its_next_basket(shop: AppTest) -> N
     text, data = text_of(shop), load(DataConfig(source="groceries"))
     drawn, household = strip(shop), int(shop.number_input(key="user").value) - 1
     n_read, n_next = data.readable_lengths()[household], len(data.next_items(household))
-    assert f"Household **{household + 1}** bought **{n_read:,}** products, and the model guesses the **{n_next}** in its" in text
+    assert f"Household **{household + 1}** bought **{n_read:,}** products; the model guesses the **{n_next}** in its" in text
     journey = text_of(healthy(shop.switch_page("journey/page.py").run()))
     assert f"Household **{household + 1}** bought **{n_read:,}** products, and **{n_next}** in the next basket" in journey
     names = [expert["name"] for expert in drawn["experts"] if expert["name"]]
