@@ -336,8 +336,8 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     counted = compared["seeds_counted"].astype(bool)
     n_trained_once = int((~counted & (compared["winner"] == "")).sum())
     if not better and not worse:
-        note = f" ({n_trained_once} trained once)" if n_trained_once else ""
-        return f"As far as we know, {ours} is neither better nor worse than any of {len(compared)} {what}{note}."
+        note = f" ({n_trained_once} {'was' if n_trained_once == 1 else 'were'} trained only once)" if n_trained_once else ""
+        return f"We cannot tell {ours} from any of {len(compared)} {what}{note}."
     if len(better) == len(compared):
         return f"{ours} is better than all {len(compared)} {what} that it is compared with."
     worse_text = f"worse than {join_names(worse)}" if worse else "no system is clearly better than it"

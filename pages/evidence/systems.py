@@ -80,7 +80,9 @@ def show_systems() -> None:
     with page_elements.place_in_row():
         ranked_text = f"Under *{protocol}*, the next item is ranked {glossary.METRICS[protocol]}."
         st.caption(
-            f"{data_set.users:,} people, means of all trainings. {ranked_text}", width="stretch", help=f"Data {data_set.hash}"
+            f"{data_set.users:,} people; averages over all trainings. {ranked_text}",
+            width="stretch",
+            help=f"Data {data_set.hash}",
         )
         shows_all = len(main) == len(table) or bind_widget(
             st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns"

@@ -206,8 +206,7 @@ class Dispatch(NamedTuple):
         parts = [(share, f"from expert {expert}") for share, expert in zip(shares, self.experts, strict=True)]
         sentence = f"{_bare_title(self.titles[event])} gets back {_list_parts(parts) or 'nothing'}."
         if items := _list_parts([(share, _bare_title(title)) for title, share in self.reached[event]]):
-            sentence += f" The slots held only what came up to that moment, so the largest parts of this mix are {items}."
-            sentence += " No two items were compared."
+            sentence += f" When it arrived, the largest parts of this mix were {items}. No two items were compared."
         return sentence
 
     def describe_slot(self, place: int) -> str:
