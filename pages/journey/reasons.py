@@ -191,7 +191,9 @@ def _show_dispatch_picture(context: Context, prediction: Prediction) -> None:
         "returns": [dispatch.describe_return(event) for event in range(events)],
         "slots": [dispatch.describe_slot(place) for place in range(k)],
         "arrivals": st.session_state.get(ARRIVALS, 0),
-        "says": TEXT.named_paragraphs("PICTURE", then="held when it arrived" if context.model.causal else "hold", **values),
+        "says": TEXT.named_paragraphs(
+            "PICTURE", then="held at that point of the history" if context.model.causal else "hold", **values
+        ),
     }
     with picture_place:
         _mount(data=data, key=PICTURE, on_explored_change=lambda: None)

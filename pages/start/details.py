@@ -148,9 +148,8 @@ def _show_expert(context: Context, expert: int, edited_user: EditedUser, predict
             held_items = largest_items(prediction.history.items, event_share, 3)
             parts = [(share, _item_name(context, item)) for item, share in held_items]
             parts += [(event_share.sum() - sum(share for share, _ in parts), f"other {context.item_words.plural}")]
-            items_text, empty = "; ".join(f"{share:.0%} {name}" for share, name in parts if share >= 0.005), 1 - event_share.sum()
-            empty_text = TEXT("EMPTY_PART", share=f"{empty:.0%}") if empty >= 0.005 else ""
-            st.markdown(f"{TEXT('HOLDS', listed=items_text)} {empty_text}" if held_items else "")
+            items_text = "; ".join(f"{share:.0%} {name}" for share, name in parts if share >= 0.005)
+            st.markdown(TEXT("HOLDS", listed=items_text) if held_items else "")
     with crowd:
         traffic = cache.route_everybody(context.open_run)
         st.markdown("**Who uses it?**")
