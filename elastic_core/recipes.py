@@ -27,7 +27,7 @@ GRID: dict[str, tuple[str, ...]] = {
 }
 # By validation on MovieLens-100K (checkpoints/tuning.csv); every other model learns as the first point says.
 CHOSEN = dict.fromkeys(
-    "clustered din esasrec fpmc gru4rec hstu linformer lrurec reformer routing shan sma".split(), "averaged-0.3"
+    "clustered din esasrec fpmc gru4rec hstu linformer lrurec mamba4rec reformer routing shan sma".split(), "averaged-0.3"
 )
 # What is tuned beside the registered models: name → the model, what is changed.
 ALSO_TUNED: dict[str, tuple[str, tuple[str, ...]]] = {"elastic-slots-memory-none": ("elastic-slots", ("model.memory=none",))}
