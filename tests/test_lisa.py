@@ -198,7 +198,10 @@ def test_codes_of_another_model_s_items_are_its_table_in_sums_of_words(
     assert isinstance(begun, Lisa) and isinstance(learned, Lisa)
     assert torch.equal(begun.codebooks.chosen, learned.codebooks.chosen)  # type: ignore[arg-type]
     assert not torch.equal(begun.codebooks.words, learned.codebooks.words)
-    for change, said in (("model.width=8", "numbers wide, those of this model 8"), ("model.form=base", "form=frozen")):
+    for change, said in (
+        ("model.width=8", "its items are 32 numbers wide, those of this model 8"),
+        ("model.form=base", "form=frozen"),
+    ):
         with pytest.raises(InputError, match=said):
             train(settings.override(change), world, tmp_path / "refused", begin=first)
 
@@ -209,14 +212,14 @@ def test_gradient_reaches_every_parameter_and_codebooks_stay_in_use(form: str, s
     model = lisa(small_world.catalog.n_items, **{"layers": 1, "width": 16, "codewords": 16, **FORMS[form]})
     goal = objective(AllConfig(), small_world, model.length)
     train = TrainConfig(batch=16, learning_rate=2e-2)
-    learner, before = Optimization(model.train(), goal, train, torch.device("cpu")), model.item_codes(model.codebooks)
+    learner, before = Optimization(model.train(), goal, train, torch.device("cpu")), model.all_codes().chosen[1:]
     losses: list[float] = []
     for number in range(4):
         batches = list(goal.epoch_batches(number, 0, 16))
         losses.append(sum(learner.step(batch).total for batch in batches) / sum(int((b.targets > 0).sum()) for b in batches))
         if not number:
             assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
-    after = model.item_codes(model.codebooks)
+    after = model.all_codes().chosen[1:]
     assert losses[-1] < losses[0] - 0.1
     assert (before != after).any() and min(len(book.unique()) for book in after.T) > 0.3 * model.config.codewords
 
@@ -256,6 +259,6 @@ def decode(chosen: Tensor, words: Tensor) -> Tensor:
 @torch.no_grad()
 def test_the_item_table_is_all_in_its_codes(settings: dict[str, object]) -> None:
     model = lisa(500, **settings)
-    codes, words = model.item_codes(model.target_codebooks), model.target_codebooks.words
+    codes, words = model.target_codebooks(model._item_contents()[1:]).chosen, model.target_codebooks.words
     table = functional.pad(decode(codes, words) / math.sqrt(words.shape[-1]), (0, 0, 1, 0))
     assert torch.equal(table, model.scorer().table)

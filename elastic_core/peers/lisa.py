@@ -286,15 +286,12 @@ class Lisa(StreamingModel):
         """The codebooks that items are scored by; None where they have a plain table."""
         return self.codebooks if self.config.form in ("base", "frozen") and self.output is None else self.targets
 
-    def item_codes(self, books: Codebooks) -> Tensor:
-        """The codes of all items, `[n_items, b]`."""
-        with torch.no_grad():
-            return torch.cat([books(piece).chosen for piece in self._item_contents()[1:].split(2_048)])
-
     def begin_with_items(self, table: Tensor) -> None:
         """`BeginsWithItems`: the codes of `frozen` are found from a table `[n_items + 1, d]` that another model scores by."""
         if not isinstance(self.codebooks, FixedCodes):
             raise InputError(f"items of another model give codes to form=frozen; this is form={self.config.form}")
+        if table.shape != self.events.items.weight.shape:
+            raise InputError(f"its items are {table.shape[-1]} numbers wide, those of this model {self.config.width}")
         with torch.no_grad():
             self.events.items.weight.copy_(table)
         self.codebooks.fit_table(table * self.events.scale)

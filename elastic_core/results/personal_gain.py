@@ -119,6 +119,6 @@ def gain_sentence(gains: pd.DataFrame) -> str:
     best = claimed.loc[claimed["difference"].idxmax()]
     gain = true_minus(f"{best['difference']:+.4f} ({best['low']:+.4f} to {best['high']:+.4f})")
     return (
-        f"{sentence} In all of these, there are at least {least} interests for each expert. The largest gain that we can claim "
-        f"is {gain} in NDCG@10, for {best['model']} ({best['data']})."
+        f"{sentence} Where it is better, there are at least {least} interests for each expert. The largest gain that we can "
+        f"claim is {gain} in NDCG@10, for {best['model']} ({best['data']})."
     )

@@ -338,7 +338,7 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     if not better and not worse:
         note = f" ({n_trained_once} {'was' if n_trained_once == 1 else 'were'} trained only once)" if n_trained_once else ""
         return f"We cannot tell {ours} from any of {len(compared)} {what}{note}."
-    if len(better) == len(compared):
+    if len(better) == len(compared) > 1:
         return f"{ours} is better than all {len(compared)} {what} that it is compared with."
     worse_text = f"worse than {join_names(worse)}" if worse else "no system is clearly better than it"
     sentences = f"{ours} is better than {len(better)} of {len(compared)} {what}, and {worse_text}."

@@ -24,27 +24,17 @@ def initial_weights(run: Run, config: ModelConfig, dataset: Dataset) -> Recommen
         raise InputError(f"the run {run.name} needs no training, so there are no weights of it to begin with")
     if config.name != run.config.model.name:
         model = models.build(config, dataset.catalog)
-        if isinstance(model, models.BeginsWithItems):
-            return begin_with_items_of(run, model, dataset.catalog)
-        raise InputError(f"the run {run.name} is {run.config.model.name}, whose weights do not fit {config.name}")
+        if not isinstance(model, models.BeginsWithItems):
+            raise InputError(f"the run {run.name} is {run.config.model.name}, whose weights do not fit {config.name}")
+        if run.raw_ids() != [str(raw) for raw in dataset.catalog.ids]:
+            raise InputError(f"the run {run.name} has other items")
+        model.begin_with_items(run.model().scorer().table.detach())
+        return model
     path, old, new = files.check_regular_file(run.path / WEIGHTS, MOST_WEIGHTS, run.path), run.catalog(), dataset.catalog
     learned = load_model(path, config, old, name=files.file_name(path, run.path))
     if run.raw_ids() == [str(raw) for raw in new.ids]:
         return learned
     return transfer_items(learned, old, models.build(config, new), new)
-
-
-def begin_with_items_of(run: Run, model: Recommender, catalog: Catalog) -> Recommender:
-    """`model` with what another model, that of `run`, learned of the same items."""
-    assert isinstance(model, models.BeginsWithItems)
-    learned = run.model()
-    table = learned.scorer().table.detach()
-    if run.raw_ids() != [str(raw) for raw in catalog.ids]:
-        raise InputError(f"the run {run.name} has other items")
-    if table.shape[-1] != model.config.width:
-        raise InputError(f"items of {run.name} are {table.shape[-1]} numbers wide, those of this model {model.config.width}")
-    model.begin_with_items(table)
-    return model
 
 
 def transfer_items(learned: Recommender, old: Catalog, model: Recommender, new: Catalog) -> Recommender:

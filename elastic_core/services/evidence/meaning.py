@@ -196,7 +196,7 @@ def _metric_finding(group: DataSet, where: str, rows: list[MeaningRow]) -> Findi
     )
     over_people = 1.96 / math.sqrt(rows[0].users)  # a difference of two shares has a standard deviation of 1 at most
     margins = [row.quarter - row.quarter_stranger for row in rows]
-    unit = "as the share of a person’s experts that are found again, minus a stranger’s share,"
+    unit = "as the share of a person’s experts that are found again, minus a stranger’s share"
     return _make_finding(start, "beyond the stranger", margins, over_people, unit, group, where, rows, rows[0].users)
 
 
