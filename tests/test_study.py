@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -265,9 +265,23 @@ def test_a_finished_study_is_told_again_and_a_larger_budget_goes_on(answered: St
         assert len(run.events("epoch")) >= epochs and run.finished
 
 
-def test_time_that_is_left_goes_to_trainings_that_the_clock_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = plan.plan_study
+def had_alike(study: Study, labels: Sequence[str]) -> bool:
+    """Whether every training had the full share, or stopped by itself; a last epoch may take longer than its budget."""
+    runs = [run for label in labels for run in study.holdout.finished_runs(label) if "budget of" in end_of(run)]
+    return all(max(60 * run.config.train.minutes, run.events("epoch")[-1]["seconds"]) > study.plan.share - 0.02 for run in runs)
+
+
+def test_time_that_is_left_goes_to_all_trainings_that_the_clock_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late it is: the first had more time by then."""
+    planned, goes_on = plan.plan_study, Study._use_what_is_left
     monkeypatch.setattr(plan, "plan_study", lambda *given: planned(*given)._replace(share=0.1))
+
+    def all_are_late(study: Study) -> None:
+        monkeypatch.setattr(study_training, "SLACK", 0.0)
+        goes_on(study)
+
+    monkeypatch.setattr(Study, "_use_what_is_left", all_are_late)
+
     study, told = tiny(tmp_path / "here", minutes=0.3), list[str]()
     study.report = lambda done, of, text: told.append(text)
     found = study.run()
@@ -275,8 +289,7 @@ def test_time_that_is_left_goes_to_trainings_that_the_clock_ended(tmp_path: Path
         re.search(r"4 trainings of .* With 90 people a difference of 0\.\d{4} can be found .* takes 360 people\.", text)
         for text in told
     )
-    budgets = {run.config.train.minutes for label in PAIR for run in study.holdouts["last"].finished_runs(label)}
-    assert len(budgets) == 1 and 60 * budgets.pop() > 0.3, "a tenth of a second was planned for each"
+    assert had_alike(study, PAIR) and study.plan.share > 0.3, "a tenth of a second was planned for each"
     assert found["seconds"] < 1.1 * 0.3 * 60
     seeds = study.holdout.seeds
     assert 2 <= seeds <= plan.MAX_SEEDS and all(len(study.holdout.finished_runs(label)) == seeds for label in PAIR)
@@ -329,8 +342,7 @@ def test_of_many_systems_the_best_third_goes_on_and_the_finalists_to_the_end(
     assert (own, shared) in MEMORIES and set(answer["claims"]) == {"history", f"last memory {own}", "last counting"}
     assert holdout.trained == state["finalists"] and set(holdout.stopped) == set(request.systems) - set(holdout.trained)
     minutes = {label: {run.config.train.minutes for run in holdout.finished_runs(label)} for label in request.systems}
-    ended_by_clock = [run for label in holdout.trained for run in holdout.finished_runs(label) if "budget of" in end_of(run)]
-    assert len({run.config.train.minutes for run in ended_by_clock}) <= 1, "all finalists have the same, or stop by themselves"
+    assert had_alike(study, holdout.trained)
     assert all(max(minutes[label]) < max(minutes[own]) for label in holdout.stopped)
     systems = next(section for section in answer["sections"] if section["key"] == "systems")
     rows = systems["parts"][1]["rows"]
@@ -363,8 +375,7 @@ def test_a_study_that_was_killed_goes_on(at: str, tmp_path: Path, children: Any)
     assert found["seconds"] >= study.clock.earlier > 0, "the time before the kill counts"
     done = json.loads((study.folder / study_training.STUDY).read_text())["plan"]
     assert done | {"share": 0} == kept["plan"] | {"share": 0} and done["share"] >= kept["plan"]["share"]
-    runs = [run for label in PAIR for run in study.holdouts["last"].finished_runs(label)]
-    assert len({run.config.train.minutes for run in runs}) == 1, "the same for all"
+    assert had_alike(study, PAIR), "the same for all"
     assert len(study.holdouts["last"].systems) == 6 and (study.folder / PAGE).exists(), "four that count, two that learn"
 
 

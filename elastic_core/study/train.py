@@ -173,7 +173,7 @@ class Study:
             self._choose_finalists()
         for split in self.plan.splits:
             for label in read_study(self.folder)["finalists"]:
-                self._train_finalist(self.holdouts[split], label, SLACK)
+                self._train_finalist(self.holdouts[split], label)
         self._use_what_is_left()
         self._add_trainings()
         self._measure()
@@ -269,15 +269,16 @@ class Study:
         last = {label: score for each in read_study(self.folder).get("rounds", []) for label, score in each.items()}
         self._write_state(read_study(self.folder) | {"finalists": plan.choose_finalists(last, able)})
 
-    def _train_finalist(self, holdout: Holdout, label: str, most: float) -> None:
-        """All trainings of a system, or none where they would end beyond `most` of the budget: all have had the same."""
+    def _train_finalist(self, holdout: Holdout, label: str) -> None:
+        """All trainings of a system, or none where they would end beyond `SLACK` of the budget; one that has had them goes on
+        with more even so, as all finalists have the same."""
         runs, share = holdout.all_runs(label), self.plan.share
         waiting = [run for run in runs if not _had_share(run, share)]
         if not waiting or label in self.faults:
             return
         needed = sum(max(share - _seconds_trained(run), 0.0) + self.plan.besides for run in waiting)
-        late = self.clock.seconds + needed + self.plan.after > most * self.request.minutes * 60
-        if late and holdout.trained:
+        late = self.clock.seconds + needed + self.plan.after > SLACK * self.request.minutes * 60
+        if late and holdout.trained and label not in holdout.trained:
             self.faults[f"{holdout.split} {label}"] = plan.OUT_OF_TIME
             return
         for seed, run in enumerate(runs):
@@ -326,7 +327,7 @@ class Study:
             return
         self._write_state(read_study(self.folder) | {"plan": self.plan._replace(share=self.plan.share + more)._asdict()})
         for holdout, label in cut:
-            self._train_finalist(holdout, label, SLACK)
+            self._train_finalist(holdout, label)
 
     def _add_trainings(self) -> None:
         """While there is time for it, all finalists are trained once more, one way of holding out after the other: most of what
@@ -402,10 +403,10 @@ def _seconds_trained(run: Run) -> float:
 
 
 def _had_share(run: Run, share: float) -> bool:
-    """Whether it has had so many seconds, or stopped by itself."""
+    """Whether it has had so many seconds, as with a last epoch that overran its budget, or stopped by itself."""
     try:
         minutes = run.config.train.minutes
     except InputError:
         return False
     reason = str(run.last_event("end").get("reason"))
-    return run.finished and (minutes * 60 >= share - 0.01 or "budget of" not in reason)
+    return run.finished and (max(minutes * 60, _seconds_trained(run)) >= share - 0.01 or "budget of" not in reason)
