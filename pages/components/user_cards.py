@@ -56,6 +56,15 @@ def show_suggestions(context: Context, prediction: Prediction, change: ListChang
     if len({reason.expert for reason in why or []}) < 2:
         why = None  # an expert that is named beside every suggestion tells none from another
     show_ranked_items(context, change, changed, [reason.sentence(context.dataset.catalog) for reason in why or []])
+    if note := note_seen_next(prediction):
+        st.caption(note)
+
+
+def note_seen_next(prediction: Prediction) -> str:
+    """What is said of a list of new items where what really came next is none, and is ranked all the same; else nothing."""
+    if prediction.keep_seen or not prediction.history.next_is_seen:
+        return ""
+    return "★ is not new to this person. Its number says where it would stand among what is new."
 
 
 def show_ranked_items(context: Context, change: ListChange, changed: bool, why: Sequence[str] = ()) -> None:

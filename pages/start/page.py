@@ -214,7 +214,7 @@ def show_picture() -> None:
     if n_hidden := _n_hidden_next_items():
         gold_text += f"; {n_hidden} more {item_words.plural} of that basket rank lower"
     caption_values = {"left": f"{prediction.recommendation.n_candidates:,}", "many": item_words.plural}
-    caption_values["gold"] = "" if own_history else f"Gold: {gold_text}."
+    caption_values["gold"] = "" if own_history else f"Gold: {gold_text}. {user_cards.note_seen_next(prediction)}".strip()
     st.caption(TEXT("all" if keep_seen else "new ones", done=item_words.participle, **caption_values))
 
 

@@ -22,6 +22,7 @@ from elastic_core.run_config import DataConfig
 from elastic_core.services.edits import Edit, Remove, Silence
 from elastic_core.services.person.model_trace import strongest_expert
 from elastic_core.services.person.prediction import Prediction, predict_user
+from elastic_core.services.person.recommend import user_history
 from pages.components import cache, page_context, user_cards
 
 Open = Callable[..., AppTest]
@@ -225,6 +226,12 @@ def test_where_people_choose_again_the_data_decide_and_people_may_say_otherwise(
     assert "Chosen from all 60 items." in said(app)
     healthy(app.segmented_control(key="start_ranked").set_value(user_cards.UNSEEN_ITEMS).run())
     assert "do not compare these ranks" in said(app) and "items that this person has not chosen" in said(app)
+    data = app.session_state["shell_context"].dataset
+    seen = {user_history(data, user).next_is_seen: user for user in range(20)}
+    assert len(seen) == 2
+    for is_seen, user in seen.items():
+        app = opened(user=str(user + 1), start_ranked=user_cards.UNSEEN_ITEMS)
+        assert ("★ is not new to this person" in said(app)) == is_seen
 
 
 def test_a_model_without_memory_is_shown_without_a_grid(opened: Open) -> None:

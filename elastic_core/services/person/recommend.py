@@ -45,6 +45,11 @@ class History:
     basket: tuple[int, ...] = ()
     prediction_time: int | None = None
 
+    @property
+    def next_is_seen(self) -> bool:
+        """Whether what really came next is in the history, too."""
+        return self.truth is not None and self.truth in self.items
+
     def batch(self, length: int) -> Batch:
         """What a model of this length reads of it."""
         return stack_histories([self], length)
