@@ -331,7 +331,7 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     if compared.empty:
         lead_text = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
         return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {lead_text}."
-    names = compared["system"].str.replace(BUDGET, "", regex=True)
+    names, ours = compared["system"].str.replace(BUDGET, "", regex=True), BUDGET.sub("", ours)
     better, worse = (names[compared["winner"] == side].tolist() for side in ("A", "B"))
     counted = compared["seeds_counted"].astype(bool)
     n_trained_once = int((~counted & (compared["winner"] == "")).sum())

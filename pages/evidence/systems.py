@@ -93,9 +93,9 @@ def show_systems() -> None:
         results.random_ndcg(context.dataset, protocol) if context is not None and context.dataset.hash == data_set.hash else None
     )
     rows, columns = (table, list(COLUMNS)) if shows_all else (main, list(COLUMNS)[:FIRST_COLUMNS])
+    draw_differences(differences if shows_all else differences[differences["label"].isin(main["label"])], ours_name)
     draw_table(data_set, with_chance(rows, chance), protocol, columns)
     other = choose_other(data_set, table, ours_name, ours, context)
-    draw_differences(differences if shows_all else differences[differences["label"].isin(main["label"])], ours_name)
     draw_pair(data_set, table, (ours, other), protocol)
     draw_memory_size(data_set, ours, protocol)
     if notes := mark_notes(table["system"]):
@@ -206,8 +206,9 @@ def with_short_names(data_set: DataSet, table: pd.DataFrame) -> pd.DataFrame:
 def draw_differences(table: pd.DataFrame, ours: str) -> None:
     if table.empty:
         return
-    st.markdown(f"**{page_context.escape_markdown(ours)} minus each of the others**")
     sides = (BUDGET.sub("", ours), "the other")
+    st.markdown(f"**{page_context.escape_markdown(sides[0])} minus each of the others**")
+    table = table.assign(short=table["short"].str.replace(BUDGET, "", regex=True))
     figure = cache.cached_figure(charts.draw_forest, table, page_context.theme_palette(), sides, family="family")
     claimed = "; ".join(table.loc[table["winner"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
@@ -240,7 +241,7 @@ def draw_numbers(comparison: Comparison, a: str, b: str) -> None:
         st.metric("Difference", true_minus(f"{comparison.difference:+.4f}"), interval, delta_color="off", delta_arrow="off")
         if not comparison.seeds_counted:  # a p over people alone would look like a proof
             return
-        about = "p, two-sided, of this pair alone: how often luck gives such a difference. The chart above adjusts for all."
+        about = "p, two-sided, of this pair alone: how often luck gives such a difference. The first chart adjusts for all."
         st.metric("p: how often luck alone does this", p_text(comparison.p), help=about)
 
 
