@@ -1,4 +1,4 @@
-"""What models say of themselves where no expert can be asked: the weights of their attention, codewords, intensities."""
+"""What models say of themselves where no expert can be asked: the weights of their attention."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from test_contracts import ALL, N_ITEMS, Case, histories, reading
-from test_lisa import decode
 from torch import Tensor, nn
 
 from elastic_core import models
@@ -14,9 +13,7 @@ from elastic_core.core import layers
 from elastic_core.core.batches import Batch
 from elastic_core.data import Catalog
 from elastic_core.models import Recommender
-from elastic_core.peers.parts.capabilities import AttentionModel, ModulatedModel, QuantisedModel
-from elastic_core.peers.parts.intensity import ALL as EVERY_KIND
-from elastic_core.peers.parts.intensity import RARE
+from elastic_core.peers.parts.capabilities import AttentionModel
 
 GENRES = ((), *((("Comedy", "Drama")[i % 2],) if i % 5 else () for i in range(N_ITEMS)))
 CATALOG = Catalog(
@@ -160,47 +157,18 @@ def test_lisa_attends_to_the_events_that_have_its_words(settings: dict[str, Any]
             assert np.allclose(weights[0, row, book, -len(shown) :].detach().numpy(), shown, atol=1e-6)
 
 
-def test_codewords_give_back_the_items_table() -> None:
-    for settings in ({}, {"form": "soft", "codewords": 16}):
-        model = Case("lisa", settings).build(CATALOG)
-        assert isinstance(model, QuantisedModel)
-        with torch.no_grad():
-            found = model.history_codewords()
-            if found.shares is None:
-                table = decode(found.chosen, found.words) / model.events.scale  # type: ignore[union-attr, operator]
-                assert torch.allclose(table, model.scorer().table[1:], atol=1e-6)
-            else:
-                assert torch.allclose(found.shares.sum(-1), torch.ones(N_ITEMS, found.words.shape[0]), atol=1e-5)
-    assert not isinstance(Case("sasrec").build(), QuantisedModel)
-
-
 @pytest.mark.parametrize("name", ["sma", "shan"])
-def test_intensities_are_of_named_marks_and_modulate_the_weights(name: str) -> None:
+def test_intensities_modulate_the_weights(name: str) -> None:
     """With φ log(1 + e^(…)) = 1 everywhere the weights are those of plain attention: heads add up to 1."""
     case = Case(name, {"intensity": "state"})
     model, batch, weights = asked(case)
-    assert isinstance(model, ModulatedModel) and weights is not None
-    names = model.mark_names(CATALOG)
-    assert names == ["Comedy", "Drama", RARE] or names == ["Drama", "Comedy", RARE]
-    found = model.mark_intensities(batch)
-    assert found is not None and found.shape[1:] == (*batch.items.shape, 3)
-    assert (found[:, batch.real] > 0).all() and not found[:, ~batch.real].any()
-    said = model.interval_surprise(batch)
-    assert said is not None and said[0].shape[1:] == said[1].shape == said[2].shape == (len(batch.items), 15)
+    assert isinstance(model, AttentionModel) and weights is not None
     with torch.no_grad():
         for key, parameter in model.named_parameters():
             if key.endswith("intensity.outer"):
                 parameter.zero_()
             elif key.endswith(("intensity.log_scale", "intensity.base")):
                 parameter.fill_(0.0 if key.endswith("scale") else np.log(np.e - 1))
-        assert isinstance(model, AttentionModel)
-        plain, said = model.last_weights(batch), model.interval_surprise(batch)
-    assert said is not None and torch.allclose(said[0].mean(0)[said[2]], said[1][said[2]], atol=1e-6)  # intensities of 1
+        plain = model.last_weights(batch)
     assert plain is not None and torch.allclose(plain.sum(-1), torch.ones_like(plain.sum(-1)), atol=1e-6)
     assert not torch.allclose(weights.sum(-1), torch.ones_like(weights.sum(-1)), atol=1e-2)
-
-
-def test_one_kind_of_event_is_called_all() -> None:
-    bare = Case("sma").build(N_ITEMS)
-    assert isinstance(bare, ModulatedModel)
-    assert bare.mark_names(Catalog(CATALOG.ids, CATALOG.titles)) == [EVERY_KIND]

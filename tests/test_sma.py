@@ -19,7 +19,7 @@ from elastic_core.core.histories import Histories
 from elastic_core.core.step import Optimization
 from elastic_core.data import Catalog, Dataset
 from elastic_core.errors import InputError
-from elastic_core.peers.parts.intensity import TIME_UNIT, EventClock, Intensity, named_marks
+from elastic_core.peers.parts.intensity import TIME_UNIT, EventClock, Intensity, mark_table
 from elastic_core.peers.sma import SMA, SMAConfig
 from elastic_core.runs.training import train
 from elastic_core.services.train import estimate
@@ -211,13 +211,13 @@ def test_calibration_learns_the_usual_interval() -> None:
 def test_marks_are_shares_of_genres() -> None:
     half, third = 1 / 2, 1 / 3
     a, ab, b, none, abc, c = [1, 0, 0, 0], [half, half, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1], [third] * 3 + [0], [0, 0, 1, 0]
-    np.testing.assert_allclose(named_marks(CATALOG, 9)[1], [[0] * 4, a, ab, b, none, abc, c, a], rtol=1e-6)
+    np.testing.assert_allclose(mark_table(CATALOG, 9), [[0] * 4, a, ab, b, none, abc, c, a], rtol=1e-6)
     for most, wide in ((1, 1), (2, 2), (3, 3), (4, 4)):  # the rarest are one, with those that have none
-        table = named_marks(CATALOG, most)[1]
+        table = mark_table(CATALOG, most)
         assert table.shape == (8, wide)
         np.testing.assert_allclose(table.sum(1), [0] + [1] * 7, rtol=1e-6)
-    assert named_marks(CATALOG, 3)[1][4].tolist() == named_marks(CATALOG, 3)[1][6].tolist() == [0, 0, 1]
-    assert named_marks(Catalog.from_count(3), 9)[1].tolist() == [[0], [1], [1], [1]]
+    assert mark_table(CATALOG, 3)[4].tolist() == mark_table(CATALOG, 3)[6].tolist() == [0, 0, 1]
+    assert mark_table(Catalog.from_count(3), 9).tolist() == [[0], [1], [1], [1]]
 
 
 # --- learning --------------------------------------------------------------------------------------------------------

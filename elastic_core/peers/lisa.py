@@ -67,7 +67,6 @@ from elastic_core.models import (
     Within,
     register,
 )
-from elastic_core.peers.parts.capabilities import Codewords
 from elastic_core.peers.parts.codebooks import Codebooks, FixedCodes, ItemCodes
 from elastic_core.peers.parts.distinct import distinct_items
 
@@ -262,12 +261,6 @@ class Lisa(StreamingModel):
             weights.append(event_shares(counted, codes.chosen[:, -1], tables.weights, self.config.decay))
             x = layer.add_attention(x, layer.attention(codes.chosen, counted, tables))
         return torch.stack(weights)
-
-    def history_codewords(self) -> Codewords:
-        """`QuantisedModel`: of the first layer, in which histories are written."""
-        codes = self.all_codes()
-        shares = codes.shares[1:] if self.config.form == "soft" and codes.shares is not None else None
-        return Codewords(codes.chosen[1:], self.codebooks.words, shares)
 
     def codebook_shape(self) -> tuple[int, int]:
         """`QuantisedModel`."""

@@ -94,13 +94,6 @@ class SHAN(Modulated):
             weights = weights * self.intensity.later_intensities(weights @ x, self._event_clock(batch))
         return weights.unsqueeze(0) * batch.real[:, None]
 
-    def intensity_states(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
-        """`Modulated`."""
-        if self.intensity is None:
-            return []
-        x = self.events(batch.items, batch.padded)
-        return [(self.intensity, self._event_weights(x, batch.real, slice(None)) @ x)]
-
     def saved_per_event(self, columns: int) -> int:
         numbers = 12 * columns + 16 * self.config.width
         if self.intensity is not None:

@@ -162,11 +162,6 @@ class SMA(Modulated):
             for block, x, h, _ in self._run_blocks(batch)
         ])  # fmt: skip
 
-    def intensity_states(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
-        """`Modulated`."""
-        real = batch.mask
-        return [(block.attention.intensity, right_align(h, real)) for block, _, h, _ in self._run_blocks(batch)]
-
     def saved_per_event(self, columns: int) -> int:
         c = self.config
         intensities = self.saved_by_intensities(1 + (c.intensity == "event"))

@@ -36,7 +36,6 @@ INVERSE_SOFTPLUS_OF_ONE = math.log(math.e - 1)  # softplus of it is 1
 TIME_UNIT = 60.0  # seconds: beyond, intervals count by their logarithm
 MARKS = 32  # at most; the rarest genres beyond are one
 CHANNELS = 8  # width of g, of which the paper says nothing
-RARE, ALL = "the rarest, or none", "all"
 
 
 class EventClock(NamedTuple):
@@ -114,10 +113,10 @@ class ModulatedConfig(ModelConfig):
     ctreg_weight: Weight = 0.0  # γ
 
 
-def named_marks(catalog: Catalog, most: int = MARKS) -> tuple[list[str], np.ndarray]:
-    """What the marks are called, and how much every item is of which, float32 `[n_items + 1, E]`: rows add up to 1, that of
-    padding is 0."""
-    genres, holds = genre_table(catalog)
+def mark_table(catalog: Catalog, most: int = MARKS) -> np.ndarray:
+    """How much every item is of which mark, float32 `[n_items + 1, E]`: rows add up to 1, that of padding is 0. The marks are the
+    commonest genres, then one for the rarest and for items that have none."""
+    holds = genre_table(catalog)[1]
     order = np.argsort(-holds.sum(0), kind="stable")
     few = len(order) > most
     common, rest = holds[:, order[: most - few]], holds[:, order[most - few :]].sum(1, keepdims=True)
@@ -128,8 +127,7 @@ def named_marks(catalog: Catalog, most: int = MARKS) -> tuple[list[str], np.ndar
     elif common.shape[1] == most:  # no room for a mark of those that have none: they are with the rarest
         common, rest = common[:, :-1], rest + common[:, -1:]
     table = np.concatenate([common, rest], 1)
-    names = [str(genres[i]) for i in order[: common.shape[1]]] + [RARE if common.shape[1] else ALL] * rest.shape[1]
-    return names, (table / np.maximum(table.sum(1, keepdims=True), 1)).astype(np.float32)
+    return (table / np.maximum(table.sum(1, keepdims=True), 1)).astype(np.float32)
 
 
 class Modulated(Recommender):
@@ -141,7 +139,7 @@ class Modulated(Recommender):
 
     def __init__(self, config: ModulatedConfig, catalog: Catalog) -> None:
         super().__init__(config, catalog)
-        self.register_buffer("marks", torch.tensor(named_marks(catalog)[1]), persistent=False)
+        self.register_buffer("marks", torch.tensor(mark_table(catalog)), persistent=False)
         self.register_buffer("mean_interval", torch.tensor(1.0))  # the mean interval, on its logarithmic scale
 
     @torch.no_grad()
@@ -158,26 +156,6 @@ class Modulated(Recommender):
         """Numbers of an event that intensities keep for the backward pass, which are asked `times` times, and for CTReg."""
         evaluations = times + (NODES + 1 if self.config.ctreg_weight else 0)
         return self.marks.shape[1] * (2 * CHANNELS + 8) * evaluations
-
-    def mark_names(self, catalog: Catalog) -> list[str]:
-        """`ModulatedModel`."""
-        return named_marks(catalog)[0]
-
-    def intensity_states(self, batch: Batch) -> list[tuple[Intensity, Tensor]]:
-        """Every set of intensities, and what the histories say to it after every event `[B, N, d]`; none, if a host has none."""
-        return []
-
-    def mark_intensities(self, batch: Batch) -> Tensor | None:
-        """`ModulatedModel`."""
-        since = self._event_clock(batch).since
-        intensities = [intensity(h, since) * batch.real.unsqueeze(-1) for intensity, h in self.intensity_states(batch)]
-        return torch.stack(intensities) if intensities else None
-
-    def interval_surprise(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor] | None:
-        """`ModulatedModel`."""
-        clock = self._event_clock(batch)
-        surprises = [_intervals_of(intensity, h, clock) for intensity, h in self.intensity_states(batch)]
-        return (torch.stack(surprises), clock.until[:, :-1], clock.ended[:, :-1]) if surprises else None
 
     # --- for the models themselves -----------------------------------------------------------------------------------
 
@@ -202,16 +180,12 @@ class Modulated(Recommender):
 
     def _ctreg(self, intensity: Intensity, h: Tensor, clock: EventClock) -> Tensor:
         """CTReg, the mean over intervals, from what histories say after every event, h `[B, N, d]`."""
+        surprise = intensity.interval_surprise(h[:, :-1], clock.until[:, :-1], clock.marks[:, 1:])
         began = clock.ended[:, :-1]  # picked out, a device would have to be asked how many
-        return _intervals_of(intensity, h, clock).where(began, 0.0).sum() / began.sum().clamp_min(1)
+        return surprise.where(began, 0.0).sum() / began.sum().clamp_min(1)
 
     def _scale_ctreg(self, batch: Batch, surprise: Tensor | None) -> dict[str, Tensor]:
         """CTReg as a batch's share of it: a batch counts as its targets do."""
         if surprise is None or batch.targets is None:
             return {}
         return {"ctreg": surprise * len(batch.places.items)}
-
-
-def _intervals_of(intensity: Intensity, h: Tensor, clock: EventClock) -> Tensor:
-    """CTReg of every interval, `[B, N - 1]`, from what histories say after every event, h `[B, N, d]`."""
-    return intensity.interval_surprise(h[:, :-1], clock.until[:, :-1], clock.marks[:, 1:])
