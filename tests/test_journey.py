@@ -117,7 +117,7 @@ def test_the_dispatcher_gives_back_what_the_model_reads(small_world: Dataset, mo
             titles = small_world.catalog.titles_of(items[: len(items) - n + end + 1])
             total = sum(float(part) for part, title in zip(through[-len(titles) :], titles, strict=True) if title == first)
             assert share == pytest.approx(total, abs=1e-5)
-            assert f"% {first}" in found.describe_return(end).split("its largest parts are")[1]
+            assert f"% {first}" in found.describe_return(end).split("The largest parts of this mix are")[1]
     for wrong in (0, len(items) + 1):
         with pytest.raises(InputError, match="of this history 1 to"):
             trace_dispatch(able, small_world, items, wrong)

@@ -337,14 +337,17 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     n_trained_once = int((~counted & (compared["winner"] == "")).sum())
     if not better and not worse:
         note = f" ({n_trained_once} {'was' if n_trained_once == 1 else 'were'} trained only once)" if n_trained_once else ""
-        return f"We cannot tell {ours} from any of {len(compared)} {what}{note}."
+        every_other = f"any of {len(compared)} {what}" if len(compared) > 1 else f"the other{' system' * bool(len(rivals))}"
+        return f"{ours} is not clearly better or worse than {every_other}{note}."
     if len(better) == len(compared) > 1:
         return f"{ours} is better than all {len(compared)} {what} that it is compared with."
     worse_text = f"worse than {join_names(worse)}" if worse else "no system is clearly better than it"
     sentences = f"{ours} is better than {len(better)} of {len(compared)} {what}, and {worse_text}."
     close = names[counted & (compared["winner"] == "")].tolist()
     if close:
-        sentences += f" For {len(close)} {'system' if len(close) == 1 else 'systems'} we cannot tell: {'; '.join(close)}."
+        sentences += (
+            f" From {len(close)} {'system' if len(close) == 1 else 'systems'} it does not differ clearly: {'; '.join(close)}."
+        )
     once_text = "Another was" if n_trained_once == 1 else f"Another {n_trained_once} were"
     about_text = "it" if n_trained_once == 1 else "them"
     return sentences + (f" {once_text} trained only once, so we claim nothing about {about_text}." if n_trained_once else "")

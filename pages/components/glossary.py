@@ -28,10 +28,10 @@ METRICS = {
     "NDCG@10": "1 if the right item is first, 1/log₂(1 + place) down to place ten, then 0",
     "HR@10": "the part of people whose right item is among the first ten",
     "MRR@10": "1/place down to place ten, then 0",
-    "full": "against all items that are new to the person; a repeat counts as missed",
-    "full-seen": "against all items, also those that the person knows; where people often return to items, we use this protocol",
+    "full": "against all items that are new to the person; if the right item is not new, it counts as missed",
+    "full-seen": "against all items, known ones too; we use this where people often return to items",
     "pop100": "against 100 items drawn by popularity, as in the library RecBole; much easier than against all items",
-    "uniform100": "against 100 new items, all equally likely to be drawn; even easier",
+    "uniform100": "against 100 new items drawn evenly; much easier than against all items",
     "± 95%": "1.96 standard errors over people; it says nothing about other seeds",
     "ties": "items with equal scores share their places: a constant score is as good as luck",
 }

@@ -99,7 +99,9 @@ def show_users_and_items(subject: Subject, expert: int, user: int) -> list[str]:
 def _show_example_users(subject: Subject, expert: int) -> None:
     users, plural = cached.example_users(subject, expert), subject.item_words.plural
     page_elements.show_heading(f"Its people, and the {plural} it reads")
-    st.caption(TEXT("READS") if subject.survey.of_reading is not None else TEXT("READS_NOT", many=plural))
+    st.caption(
+        TEXT("READS" if subject.survey.of_reading is not None else "READS_NOT", a=subject.item_words.with_article, many=plural)
+    )
     for group, rows in users.groupby("group", sort=False):
         st.markdown(f"**{GROUPS[group]}**")
         for row in rows.to_dict("records"):

@@ -454,7 +454,7 @@ function go(me, at) {
   me.joined = false
   talk(me)
   move(me, MOVE)
-  if (!me.timer) send(me)
+  if (!me.timer || me.step === 'Win') send(me)  // the tour waits for the winners
 }
 
 // Tells Python what the address is to say: once things are calm, and never what it knows.

@@ -103,8 +103,8 @@ def test_it_says_what_the_ranks_say_and_nothing_of_one_training(opened: Opened, 
     assert table.loc[mine, "NDCG@10"] == run.report().metrics["full-seen"]["NDCG@10"] and table.loc[mine, "runs"] == "tiny"
     assert table["beside the baseline"].tolist() == ["no baseline was run here"] * 2 and (table["seeds"] == 1).all()
     words = said(app).replace("\\", "")
-    assert "from any of 1 others (1 was trained only once)" in words
-    assert "also those that the person knows" in words and not app.button(key="res_open").disabled, "the other is not open"
+    assert "is not clearly better or worse than the other (1 was trained only once)" in words
+    assert "against all items, known ones too" in words and not app.button(key="res_open").disabled, "the other is not open"
     assert f"{ONCE_SENTENCE}: on these" in words and "is better" not in words and len(app.metric) == 3, "and no p"
 
 

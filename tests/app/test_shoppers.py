@@ -81,7 +81,7 @@ def test_a_name_that_does_not_fit_this_household_is_told_apart(shop: AppTest) ->
     genres = dict(zip(map(data.catalog.title, range(1, data.catalog.n_items + 1)), (data.catalog.genres or ())[1:], strict=True))
     checked = [expert for expert in drawn["experts"] if expert["name"] and expert["sub"]]
     assert {expert["fits"] for expert in checked} == {True, False}
-    assert [text for mark, text in drawn["says"]["legend"] if mark == "other"] == ["Weak name: the slot hardly fits it."]
+    assert [text for mark, text in drawn["says"]["legend"] if mark == "other"] == ["The name fits this person less."]
     for expert in checked:
         held = re.sub(r" \(\d+ times\)$", "", expert["sub"].split("% of its slot: ", 1)[1])
         assert expert["fits"] or expert["name"] not in genres[held], "a name that does not fit, above an item that it fits"

@@ -32,9 +32,9 @@ def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     app = opened()
     assert app.title[0].value.startswith("What does ELASTIC do")
     text = said(app)
-    assert "through a few **experts**: learned vectors that everybody shares" in text
+    assert "with a few **experts**: vectors that it has learned, the same for everybody" in text
     assert "one query, which finds **4 of 64 experts**" in text
-    assert "the **dispatcher** adds a mix of the slots to every item’s vector" in text
+    assert "in its **slot**. The model reads the slots" in text
     drawn = strip(app)
     assert len(drawn["events"]) == 12 and len(drawn["list"]) >= 10 and sum(row["gold"] for row in drawn["list"]) == 1
     assert not app.warning

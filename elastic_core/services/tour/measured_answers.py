@@ -70,7 +70,9 @@ def answer_comparisons(context: TourContext) -> Answer:
     """How many comparisons with keys does the search need?"""
     side = round(inspect.memory_size(context.model) ** 0.5)
     return Answer(
-        1, f"Here 2 × 4 = 8 short dot products replace 16 long ones. For {side**2:,} experts, {2 * side} replace {side**2:,}."
+        1,
+        f"Here 2 × 4 = 8 short dot products replace 16 long ones. For {side**2:,} experts, {2 * side} short ones "
+        f"replace {side**2:,} long ones.",
     )
 
 
@@ -115,8 +117,9 @@ def answer_holders(context: TourContext) -> Answer:
     first = hot[hot["expert"] == strongest_expert(context.model, _start_prediction(context))].iloc[0]
     by_chance = context.traffic.load.mean()
     text = (
-        f"{first['load']:.0f} of {len(context.traffic.experts):,} people use expert {first['expert']:.0f}. If experts were "
-        f"chosen at random, it would be about {by_chance:.0f} (usually {low} to {high})."
+        f"Expert {first['expert']:.0f} is the strongest of person {context.user + 1}. {first['load']:.0f} of "
+        f"{len(context.traffic.experts):,} people use it. If experts were chosen at random, it would be about {by_chance:.0f} "
+        f"(usually {low} to {high})."
     )
     return Answer((HOT, USUAL, COLD).index(first["kind"]), text)
 
