@@ -178,10 +178,16 @@ def settings_for(name: str, dataset: Dataset, minutes: float, seed: int, device:
     Raises InputError for an unknown model, and for data that nobody can load again."""
     if dataset.config is None:
         raise InputError(f"{dataset.label} were not loaded by elastic_core.load, so no run could find them again")
-    again, valid_protocol = count_repeats(dataset, "valid").share, fitting_protocol(dataset)
+    valid_protocol, learned = repeat_settings(dataset)
     sizes = (usual_length(dataset), dataset.catalog.n_items, dataset.histories.n_users)
-    config = study_recipe(name, dataset.config, *sizes, valid_protocol, {"repeat_bias": True} if again >= REPEATS else {})
+    config = study_recipe(name, dataset.config, *sizes, valid_protocol, learned)
     return replace(config, train=replace(config.train, minutes=minutes, seed=seed, device=device))
+
+
+def repeat_settings(dataset: Dataset) -> tuple[Any, Section]:
+    """How validation ranks these data, and what a model learns besides where people often return to what they know."""
+    again = count_repeats(dataset, "valid").share
+    return fitting_protocol(dataset), {"repeat_bias": True} if again >= REPEATS else {}
 
 
 def usual_length(dataset: Dataset) -> int:

@@ -58,7 +58,7 @@ def test_a_model_beyond_the_budget_is_one_sentence_and_is_never_built() -> None:
 
 
 def test_the_form_and_the_trainer_refuse_it_alike(world: Dataset, tmp_path: Any) -> None:
-    config = presets.make_config(DataConfig(source="planted"), presets.find_variant("ELASTIC"), presets.BUDGETS[1])
+    config = presets.make_config(world, presets.find_variant("ELASTIC"), presets.BUDGETS[1])
     with pytest.raises(InputError, match=r"256,\d{3},\d{3} parameters .* at most 200,000,000"):
         presets.changed_config(config, {"model.n_subkeys": 2_000})
     with pytest.raises(InputError, match="must lie in 1 … 64, not 100000"):

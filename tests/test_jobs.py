@@ -122,18 +122,30 @@ def test_names_are_free_and_plain(idle: Trainings) -> None:
 
 
 def test_every_preset_can_be_built_learned_from_and_changed() -> None:
+    data = load(PLANTED)
     for chosen, budget in product(presets.list_variants(), presets.BUDGETS):
-        config = presets.make_config(PLANTED, chosen, budget)
+        config = presets.make_config(data, chosen, budget)
         assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
         model = models.outline(config.model, 50)
         assert model is None or config.objective.name in objectives.honest_objectives(model)
         assert presets.config_differences(config, presets.changed_config(config, {"train.seed": 3})) == ["train.seed: 0 → 3"]
-    found = estimate.estimate_time(presets.make_config(PLANTED, presets.list_variants()[0], presets.BUDGETS[0]), load(PLANTED))
+    found = estimate.estimate_time(presets.make_config(data, presets.list_variants()[0], presets.BUDGETS[0]), data)
     assert found.is_timed and found.seconds >= 0 and found.memory_mb > 100
 
 
+@pytest.mark.parametrize(("own", "protocol"), [(3, "full-seen"), (9, "full")])
+def test_where_people_return_the_best_epoch_is_chosen_as_the_test_is_judged(own: int, protocol: str, tmp_path: Path) -> None:
+    """Everybody goes round so many items of their own, nine events long."""
+    rows = [f"u{user},i{(7 * user + event % own) % 40},{1_600_000_000 + event}" for user in range(60) for event in range(9)]
+    (tmp_path / "clicks.csv").write_text("\n".join(["user,item,time", *rows]))
+    config = presets.make_config(
+        load(DataConfig(source=str(tmp_path / "clicks.csv"))), presets.find_variant("ELASTIC"), presets.BUDGETS[0]
+    )
+    assert config.train.valid_protocol == protocol and config.model.repeat_bias == (protocol == "full-seen")
+
+
 def test_twins_share_what_they_can() -> None:
-    config = presets.make_config(PLANTED, presets.find_variant("ELASTIC"), presets.BUDGETS[1], seed=5)
+    config = presets.make_config(load(PLANTED), presets.find_variant("ELASTIC"), presets.BUDGETS[1], seed=5)
     assert presets.config_differences(config, presets.twin_config(config, presets.find_variant("PKM-ACT"))) == [
         "model.memory: shared → per-layer"
     ]
@@ -143,11 +155,11 @@ def test_twins_share_what_they_can() -> None:
 
 
 def test_settings_that_cannot_work_are_one_sentence() -> None:
-    config = presets.make_config(PLANTED, presets.find_variant("ELASTIC, two-way"), presets.BUDGETS[0])
+    config = presets.make_config(load(PLANTED), presets.find_variant("ELASTIC, two-way"), presets.BUDGETS[0])
     for values in ({"model.k": 100_000}, {"objective.name": "window"}, {"model.width": 7}, {"model.nonsense": 1}):
         with pytest.raises(InputError):
             presets.changed_config(config, values)
-    causal = presets.make_config(PLANTED, presets.find_variant("ELASTIC"), presets.BUDGETS[0])
+    causal = presets.make_config(load(PLANTED), presets.find_variant("ELASTIC"), presets.BUDGETS[0])
     name = presets.form_settings(causal, "objective")[0]
     assert (name.key, name.value, name.choices) == ("objective.name", "window", ("window", "last"))
     made = presets.changed_config(causal, {"objective.name": "last", "objective.span": 9, "objective.loss": "sampled"})

@@ -77,7 +77,7 @@ rows = latency.measure_latency(latency.Setting(length=16, width=8, batch=4), tor
 assert set(rows["system"]) == {"so-far"} and (rows["processor"] > 0).all()
 assert {"so-far", "sasrec-two"} <= {v.model for v in presets.list_variants()}
 assert models.model_class("sasrec") is sasrec.SASRec and models.model_class("sasrec-two") is not sasrec.SASRec
-usual = presets.make_config(config.data, presets.find_variant("SASRec"), presets.BUDGETS[0])
+usual = presets.make_config(load(config.data), presets.find_variant("SASRec"), presets.BUDGETS[0])
 assert type(models.build(usual.model, 9)) is sasrec.SASRec
 print(*plugins.failed, sep="\\n")
 words = ["tests/test_contracts.py", "-q", "-p", "no:cacheprovider", "-n0", "-k"]

@@ -89,7 +89,8 @@ def _choose_preset() -> RunConfig:
         if place_button("Bring your own file", "train_bring", st.session_state.update, part, icon="upload_file", type="tertiary"):
             st.switch_page("data/page.py", query_params=part)
     size_place = st.empty()
-    config = _choose_settings(presets.make_config(choices[data], variant, presets.find_budget(time), int(seed)))
+    dataset = cache.load_dataset(choices[data])
+    config = _choose_settings(presets.make_config(dataset, variant, presets.find_budget(time), int(seed)))
     size_place.caption(f"{time} allows {presets.size_text(config)}. {_warn_of_few_events(config)}")
     return config
 

@@ -7,10 +7,11 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_
 
 from elastic_core import models, objectives, text
 from elastic_core.core.config import ModelConfig, TrainConfig
+from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Variant
-from elastic_core.recipes import model_settings, objective_settings
-from elastic_core.run_config import RENAMES, DataConfig, RunConfig
+from elastic_core.recipes import model_settings, objective_settings, repeat_settings
+from elastic_core.run_config import RENAMES, RunConfig
 from elastic_core.runs import CONFIG, Run
 
 
@@ -92,15 +93,25 @@ def longer_budget(config: RunConfig, length: float) -> str:
     return next((b.name for b in BUDGETS if reads and b.shape["length"] >= length), "")
 
 
-def make_config(data: DataConfig, chosen: Variant, time: Budget, seed: int = 0) -> RunConfig:
-    """A complete configuration: this system on this data within this time."""
-    model = model_settings(chosen.model, **{**time.shape, "balance_weight": BALANCE, **chosen.settings})
+def make_config(dataset: Dataset, chosen: Variant, time: Budget, seed: int = 0) -> RunConfig:
+    """A complete configuration: this system on this data within this time. Where people return to what they know, validation
+    ranks that, too, as the test does."""
+    assert dataset.config is not None
+    valid_protocol, learned = repeat_settings(dataset)
+    model = model_settings(chosen.model, **{**time.shape, **learned, "balance_weight": BALANCE, **chosen.settings})
     return RunConfig(
-        data=data,
+        data=dataset.config,
         model=model,
         objective=objective_settings(chosen.model, chosen.objective, span=time.span),
         # snapshots: the pages show how a memory grew
-        train=TrainConfig(minutes=time.minutes, epochs=200, learning_rate=LEARNING_RATE, snapshots=True, seed=seed),
+        train=TrainConfig(
+            minutes=time.minutes,
+            epochs=200,
+            learning_rate=LEARNING_RATE,
+            snapshots=True,
+            seed=seed,
+            valid_protocol=valid_protocol,
+        ),
     )
 
 
