@@ -303,6 +303,7 @@ def test_examples_are_of_their_band_and_show_what_the_expert_reads(world: World,
             weights = trace.reading[0][0, :, row.rank - 1].mean(0)
             read = history[-model.length :]
             share = sum(float(w.detach()) for w, item in zip(weights[-len(read) :], read, strict=True) if item == row.items[0])
+            assert row.times[0] == pytest.approx(share / (read.count(row.items[0]) / len(read)), abs=1e-3)
             assert row.shares[0] == pytest.approx(share, abs=1e-5) and found.traffic.experts[row.user, row.rank - 1] == busy
     assert people["user"].tolist() == expert_people.example_users(of(world), found, busy)["user"].tolist()
 

@@ -111,6 +111,7 @@ def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trainings:
 def test_names_are_free_and_plain(idle: Trainings) -> None:
     names = [idle.submit(tiny()).run.name for _ in range(3)]
     assert names == ["local-elastic-planted", "local-elastic-planted-2", "local-elastic-planted-3"]
+    assert idle.submit(tiny(source="Loja São Paulo.csv")).run.name == "local-elastic-loja-sao-paulo"
     for bad in ("../etc", "A b", "local-" + "x" * 80, "ä"):
         with pytest.raises(InputError, match="small letters"):
             idle.submit(tiny(), bad)

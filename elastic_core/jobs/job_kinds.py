@@ -6,6 +6,7 @@ import json
 import os
 import re
 import traceback
+import unicodedata
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -170,7 +171,8 @@ class Trainings(Queue[Training]):
             return name
         file = Path(config.data.source)  # what was uploaded lies in a file of ours, and has its own name on its card
         title = card_label(file).rpartition(" · ")[0] or file.stem
-        source = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:20]
+        plain_title = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()  # São: Sao
+        source = re.sub(r"[^a-z0-9]+", "-", plain_title.lower()).strip("-")[:20]
         model = re.sub(r"[^A-Za-z0-9_.]+", "-", config.model.name)[:40]
         name = f"{PREFIX}{model}-{source or 'data'}"
         return next(free for i in range(1, len(names) + 2) if (free := name if i == 1 else f"{name}-{i}") not in names)

@@ -9,6 +9,8 @@ def format_clock(seconds: float) -> str:
 
 def format_duration(seconds: float) -> str:
     """A duration no more exact than it is known: `about 40 seconds`, `about 2½ minutes`."""
+    if seconds < 1:
+        return "less than a second"
     if seconds < 5:
         return "a few seconds"
     if seconds < 55:

@@ -100,7 +100,7 @@ def test_a_certain_name_counts_where_the_values_agree(head: str, row: str) -> No
 
 
 ASKED = [  # names, a row, what is asked, the rows that the line reads
-    ("email,item_id,time", "{mail},{i},{t}", r"the person could be email \(60 values in 720 rows\)", ("mail", "i", "t")),
+    ("email,item_id,time", "{mail},{i},{t}", r"could be email \(60 values in the first 720 rows\)", ("mail", "i", "t")),
     ("Name,Email,Lineitem name,Lineitem sku,Created at,Paid at", "#{n},{mail},{title},S{i},{d:%Y-%m-%d %H:%M:%S},{d:%Y-%m-%d}",
         "the person could be Email .*; the item could be Lineitem sku .* or Lineitem name", ("mail", "i", "t")),
     ("Profile Name,Start Time,Duration,Title", "P {u},{d:%Y-%m-%d %H:%M:%S},00:43,{title}", "Profile Name .*Title",

@@ -287,7 +287,7 @@ def test_it_is_always_said_what_was_understood() -> None:
     table = read_interactions(Upload("x.csv", data.encode()))
     first, last = (f"{moment(edge(t for _, _, t in WORLD)):%Y-%m-%d %H:%M:%S}" for edge in (min, max))
     assert dict(table.understood) == {
-        "user": "uid (by its name)", "item": "item_id (by its name; 'item' has one value in 120 rows)",
+        "user": "uid (by its name)", "item": "item_id (by its name; 'item' has one value in the first 120 rows)",
         "layout": "tabs separate the columns",
         "time": "created_at (its values tell a moment, more than 'time')", "rows": "120 of 120", "from, to": f"{first} to {last}",
     }  # fmt: skip

@@ -172,7 +172,7 @@ class ColumnProfile:
     def summary(self) -> str:
         filled, rows = int(self.counts.sum()), len(self.codes)
         values = "one value" if len(self.counts) == 1 else f"{len(self.counts):,} values"
-        return f"{values} in {rows:,} rows" if filled == rows else f"{values} in {filled:,} of {rows:,} rows"
+        return f"{values} in the first {rows:,} rows" + (f", {rows - filled:,} of them empty" if filled < rows else "")
 
 
 Profiles = dict[str, ColumnProfile]

@@ -39,8 +39,8 @@ def rank_users(survey: Survey, expert: int) -> pd.DataFrame:
 
 def example_users(context: EvaluationContext, survey: Survey, expert: int) -> pd.DataFrame:
     """Choose people from every band, the band's own middle first, and at random among those who retrieve it: group, user, score,
-    margin, rank (0 = not retrieved), events, even (1 / events that the model reads), items, shares, times (the shares over
-    `even`).
+    margin, rank (0 = not retrieved), events, items, shares, times (the shares over those that the items have of the events that
+    the model reads).
 
     `items` are up to four of the person's history of which the expert holds, or reads, most, `shares` of it; where the model does
     not say so, the most recent, shares empty."""
@@ -54,26 +54,27 @@ def example_users(context: EvaluationContext, survey: Survey, expert: int) -> pd
     chosen["random"] = retrieved.iloc[sample_indices(len(retrieved), EACH + 1, seed=expert)]
     frame = pd.concat(chosen, names=["group", "user"]).reset_index()
     frame["events"] = context.dataset.readable_lengths()[frame["user"]]
-    frame["even"] = 1 / np.minimum(frame["events"], context.model.length)
     read = _most_read_items(context, frame)
-    frame["items"] = [tuple(shares.index.tolist()) for shares in read]
-    frame["shares"] = [tuple(shares.dropna().tolist()) for shares in read]
-    frame["times"] = [tuple(share / row.even for share in row.shares) for row in frame.itertuples()]
+    frame["items"] = [tuple(items.index.tolist()) for items in read]
+    known = [items.dropna() for items in read]
+    frame["shares"] = [tuple(items["share"].tolist()) for items in known]
+    frame["times"] = [tuple((items["share"] / items["even"]).tolist()) for items in known]
     return frame
 
 
 @torch.inference_mode()
-def _most_read_items(context: EvaluationContext, ranked: pd.DataFrame) -> list[pd.Series]:
-    """Return, of each history, the items (index) of which the expert holds, or reads, most, and their parts; one met twice counts
-    together. Where the model does not say so, the most recent."""
+def _most_read_items(context: EvaluationContext, ranked: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return, of each history, the items (index) of which the expert holds, or reads, most: `share`, their part of it, and
+    `even`, their part of the history. Where the model does not say so, the most recent, without numbers."""
     batch = batch_of(context.model, context.dataset, ranked["user"].to_numpy())
     event_shares, read = _event_shares(context.model, batch), []
     for row, (items, rank) in enumerate(zip(batch.items.numpy(), ranked["rank"], strict=True)):
         real = items > 0
         if event_shares is None or not rank:
-            read.append(pd.Series(np.nan, items[real][::-1][:ITEMS]))
+            read.append(pd.DataFrame({"share": np.nan, "even": np.nan}, items[real][::-1][:ITEMS]))
         else:
-            read.append(pd.Series(event_shares[row, rank - 1][real]).groupby(items[real]).sum().nlargest(ITEMS))
+            events = pd.DataFrame({"share": event_shares[row, rank - 1][real], "even": 1 / real.sum()})
+            read.append(events.groupby(items[real]).sum().nlargest(ITEMS, "share"))
     return read
 
 
