@@ -66,7 +66,7 @@ def test_what_only_counts_is_judged_as_everything_else_is(run: Run, tiny: tuple[
         ("budget of 0.5 minutes spent", 2, 7, "its time was up", "since epoch 2 of 7", False),
         ("budget of 0.5 minutes spent", 1, 1, "its time was up", "hardly one epoch", True),
         ("all epochs done", 5, 5, "all 5 epochs were done", "train longer", True),
-        ("no better validation NDCG@10 in 3 epochs", 2, 5, "by itself", "learns by heart", False),
+        ("no better validation NDCG@10 in 3 epochs", 2, 5, "by itself", "learns its data by heart", False),
         ("asked to stop", 4, 4, "by hand in epoch 4", "train longer", True),
     ],
 )

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import elastic_core.models as models
 from elastic_core import recipes
@@ -215,6 +217,17 @@ def test_the_example_has_enough_history_and_the_best_rank(data: Dataset, model: 
 )
 def test_years_and_articles(title: str, expected: tuple[str, str]) -> None:
     assert inspect.split_year(title) == expected
+
+
+@given(st.lists(st.text("ab,", max_size=12), max_size=6), st.integers(6, 9))
+def test_names_that_begin_alike_lose_their_middle(names: list[str], room: int) -> None:
+    cut = inspect.cut_alike(names, room)
+    for name, label in zip(names, cut, strict=True):
+        others = {other for other in names if other != name and other[: room - 1] == name[: room - 1]}
+        assert label == name if len(name) <= room or not others else len(label) <= room and label[-1:] == name[-1:]
+    assert inspect.cut_alike(["Vaso de cerâmica azul", "Vaso de cerâmica preto", "Café"], 15) == [
+        "Vaso de ce…azul", "Vaso de c…preto", "Café"
+    ]  # fmt: skip
 
 
 def test_two_entries_of_one_title_are_told_apart() -> None:

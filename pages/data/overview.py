@@ -14,7 +14,7 @@ from elastic_core.services.person import inspect
 from elastic_core.services.person.inspect import ItemWords
 from pages.components import cache, page_context, page_elements, page_text
 from pages.components.cache import cached_resource
-from pages.components.controls import bind_widget
+from pages.components.controls import bind_widget, place_button
 from pages.data import cached, charts
 from pages.layout import user_search
 
@@ -46,6 +46,10 @@ def show_overview() -> str | None:
     place.empty()
     item_words = inspect.item_words(data)
     _show_facts(card, item_words)
+    chosen_data = {"train_data": name}
+    if place_button("Train on it", "dat_train", st.session_state.update, chosen_data, icon="model_training", type="tertiary"):
+        view = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}
+        st.switch_page("train/page.py", query_params={**view, **chosen_data})
     _show_split(data, choices[name], context.user if context is not None and context.dataset.hash == data.hash else None)
     _show_histograms(data, card, item_words)
     with st.expander("Where it comes from", icon=":material/help:"):

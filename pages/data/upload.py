@@ -44,10 +44,11 @@ def show_uploader() -> None:
             icon=":material/download:", help="Replace its six rows with your own.",
         )  # fmt: skip
         st.caption(f"{ACCEPTED}; at most {files.size_text(MOST_BYTES)}, {LIMITS.rows:,} rows, {LIMITS.columns:,} columns.")
-    st.caption(TEXT("larger"))
     if not page_context.is_switched_off("upload"):
         file = st.file_uploader("Your file", type=ENDINGS, key="dat_file", max_upload_size=20)
-        if file is not None:
+        if file is None:
+            st.caption(TEXT("larger"))
+        else:
             _read_upload(file.name, file.getvalue())
     show_last_outcome()
     show_stored_data()
@@ -59,6 +60,7 @@ def _read_upload(name: str, data: bytes) -> None:
     try:
         digest = cached.hash_upload(name, data, skip_torn)
         raw_table, guessed = cached.open_upload(digest, name, data, skip_torn)
+        question_place = st.empty()  # in view, however long the table is
         _show_first_rows(raw_table)
         mapping = _choose_columns(raw_table, guessed, digest)
         missing_roles = [ROLES[role] for role in NEEDED if role not in mapping]
@@ -69,7 +71,8 @@ def _read_upload(name: str, data: bytes) -> None:
                 if uploads.describe_open_question(raw_table)
                 else ""
             )
-            st.info(f"{reason}Choose the column for: {', '.join(missing_roles)}.{order}", icon=":material/arrow_upward:")
+            question = f"{reason}Below, choose the column for: {', '.join(missing_roles)}.{order}"
+            question_place.info(question, icon=":material/arrow_downward:")
             return
         dates = _choose_date_order(raw_table, mapping, digest)
         if dates is None:
@@ -243,11 +246,17 @@ def show_stored_data() -> None:
                 f"{facts['events']:,} events; {page_context.escape_markdown(entry.when)} UTC",
                 width="stretch",
             )
-            view = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}
-            st.page_link(
-                "train/page.py", label="Train on it", icon=":material/model_training:",
-                query_params={**view, "train_data": entry.label},
-            )  # fmt: skip
+            chosen_data = {"train_data": entry.label}
+            if place_button(
+                "Train on it",
+                f"dat_train_{entry.id}",
+                st.session_state.update,
+                chosen_data,
+                icon="model_training",
+                type="primary",
+            ):
+                view = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}
+                st.switch_page("train/page.py", query_params={**view, **chosen_data})
             for label, target, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
                 place_button(label, f"{box}_{entry.id}", st.session_state.update, {"dat_part": target, box: entry.label})
             if not public.is_public():
@@ -259,7 +268,10 @@ def _offer_deletion(entry: StoredData) -> None:
     if panel.open:
         runs = upload_store().runs_on(entry.id, page_context.RUNS)
         if runs and entry.kind == "file":
-            panel.warning(f"Runs trained on it can no longer be shown: {', '.join(map(page_context.escape_markdown, runs))}.")
+            panel.warning(
+                f"Runs trained on it can no longer be shown: {', '.join(map(page_context.escape_markdown, runs))}. "
+                "Delete a run on the page Train, under *Use a model*."
+            )
         if run_names := [job.run.name for job in Trainings(page_context.RUNS).active_on_data(entry.config)]:
             panel.warning(
                 f"Trainings that wait or run need it and would fail: {', '.join(map(page_context.escape_markdown, run_names))}."

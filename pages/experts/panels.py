@@ -82,8 +82,8 @@ def _select_row(key: str) -> None:
 # --- who uses it -----------------------------------------------------------------------------------------------------
 
 GROUPS = {
-    "top": "Use it most", "middle": "In between", "just in": "Use it, with the fewest votes",
-    "just out": "Missed it by a few votes", "random": "Drawn at random",
+    "top": "Use it most", "middle": "In between", "just in": "Use it, but only just",
+    "just out": "Just missed it", "random": "Drawn at random",
 }  # fmt: skip
 
 

@@ -72,9 +72,10 @@ def describe_world(name: str, run: Run, data: Dataset) -> str:
     if name == PAPER:
         place_text = "in the made-up world" if truth is not None else "on the same data"
         return f"**The paper’s ELASTIC {place_text}**: all its experts make each suggestion together."
-    reason_text = "the reasons for choices are known" if truth is not None else "nobody knows the reasons for choices"
-    label = page_context.escape_markdown(cache.label_run(run))
-    return f"**{label}**, {'a run of your own' if name == OWN else 'chosen on the left'}: {reason_text}."
+    if name == OWN:
+        reason_text = "we know why they chose" if truth is not None else "nobody knows why they chose"
+        return f"**Your run on {page_context.escape_markdown(data.label)}**: {reason_text}."
+    return f"**{page_context.escape_markdown(cache.label_run(run))}**, chosen on the left."
 
 
 def show_world_switch(runs: Mapping[str, Run]) -> None:
@@ -92,7 +93,8 @@ def show_world_switch(runs: Mapping[str, Run]) -> None:
     must_download = FILMS in worlds and current != FILMS and not at_hand(FILM_DATA)
     download_text = f" “{FILMS}” first downloads 5 MB." if must_download else ""
     with st.container(key="world_switch"):  # as high for a long sentence as for a short one, so that the title stays in place
-        choice, sentence_place = st.columns([11, 9], vertical_alignment="center")  # what was pressed stays in view
+        widths = [11, 9] if len(worlds) < 5 else [13, 7]
+        choice, sentence_place = st.columns(widths, vertical_alignment="center")  # what was pressed stays in view
     choice.segmented_control(
         "What is shown", list(worlds), key=KEY, required=True, label_visibility="collapsed", on_change=_select_world,
         args=({name: run.name for name, run in worlds.items()},), disabled=page_context.is_locked("run"),

@@ -141,7 +141,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
   earliest.setAttribute('aria-label', says.history[2])
   events.forEach((of, at) => {
     const [line, made] = node('event', at, of, of.gone ? 'gone' : '')
-    made.append(cover(of.cover), element('span', 'name', of.name), element('span', 'n'))
+    made.append(cover(of.cover), element('span', 'name', of.label), element('span', 'n'))
     made.setAttribute('aria-label', `${of.name}${of.gone ? says.gone : ''}`)
     line.append(away('event', at, of, of.gone))
     earliest.append(line)
@@ -212,7 +212,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
   ten.setAttribute('aria-label', says.list[2])
   list.forEach((of, at) => {
     const [line, made] = node('item', at, of, of.gold ? 'gold' : '')
-    made.append(element('span', 'rank', of.rank), cover(of.cover), element('span', 'name', (of.gold ? '★ ' : '') + of.name),
+    made.append(element('span', 'rank', of.rank), cover(of.cover), element('span', 'name', (of.gold ? '★ ' : '') + of.label),
       element('span', 'n'), element('span', 'mark', of.mark))
     made.setAttribute('aria-label', `${of.rank}. ${of.name}${of.gold ? ', ' + says.gold : ''} ${of.mark}`)
     line.dataset.item = of.item

@@ -26,6 +26,7 @@ from pages.components.page_context import Context
 LARGEST = 64  # squares a side; of more only the chosen and wanted ones are drawn: a finger would not meet them
 KEY = "start_strip"
 REMOVED, SILENCED, LOOKED = "removed", "silenced", "looked"  # what was done in the picture
+ROOM = 15  # letters of a name in a row
 LEGEND = ("load", "chosen", "edges", "other", "bold", "faint", "gold")  # marks of the picture, each with its sentence
 SCRIPT_FILE = Path(__file__)
 TEXT = page_text.load_page_text(__file__)
@@ -70,10 +71,12 @@ def show_strip(
     n_earlier = next((index for index in trace.indices if index is not None), 0)
     data = {
         "who": f"{context.run.name}~{context.user}",
-        "events": [_event_data(shades, row, trace, place) for place, row in enumerate(rows.to_dict("records"))],
+        "events": _cut_labels(
+            [_event_data(shades, row, trace, place) for place, row in enumerate(rows.to_dict("records"))], ROOM
+        ),
         "grid": _grid_data(context, prediction, traffic, trace, palette),
         "experts": expert_rows,
-        "list": _list_data(context, shades, change, trace, changed),
+        "list": _cut_labels(_list_data(context, shades, change, trace, changed), ROOM if not changed else 2 * ROOM),
         "left": [
             {
                 "name": ("★ " if row["is_truth"] else "") + _bare_title(row["title"]),
@@ -102,6 +105,12 @@ def _pass_act(act: str, on_act: Callable[[str, int | str], None]) -> None:
 
 def _bare_title(title: str) -> str:
     return inspect.split_year(title)[0]
+
+
+def _cut_labels(items: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+    """The same with what stands in the row: names that begin alike could not be told apart there."""
+    labels = inspect.cut_alike([item["name"] for item in items], room)
+    return [item | {"label": label} for item, label in zip(items, labels, strict=True)]
 
 
 def _item_data(shades: item_cards.GenreColours, name: str, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def test_the_runs_own_data_is_shown_first(opened: Visit) -> None:
 def test_a_file_goes_from_first_row_to_the_train_page(opened: Visit, app_runs: Path) -> None:
     app = opened(PAGE, dat_part="Bring your own")
     upload(app, HEAD + ROWS + "u1,b1,soon,x\n")
-    assert "Choose the column for: Person (user)." in said(app), "the others have usual names"
+    assert "choose the column for: Person (user)." in said(app), "the others have usual names"
     choose(app, "user", "card")
     assert "1 of 43 rows cannot be used" in said(app)
     (preview, understood, faults, steps) = (frame.value for frame in app.dataframe)
@@ -74,7 +74,7 @@ def test_what_a_file_does_not_say_is_asked(opened: Visit) -> None:
     """Which column is what, where none has a name; which part of a date is the day, where no row tells; what items are called."""
     rows = [json.dumps([3, f"u{u}", f"b{(i + u) % 7}", f"0{1 + i}/03/2024"]) for u in range(6) for i in range(7)]
     app = upload(opened(PAGE, dat_part="Bring your own"), "\n".join(row[1:-1].replace(", ", ";") for row in rows), "loans.txt")
-    assert "Choose the column for: Person (user), Item, Time" in said(app) and "holds no names" in said(app)
+    assert "choose the column for: Person (user), Item, Time" in said(app) and "holds no names" in said(app)
     for role, column in (("user", "column 2"), ("item", "column 3"), ("time", "column 4")):
         choose(app, role, column)
     (asked,) = app.radio
@@ -103,7 +103,7 @@ def test_an_archive_is_read_without_its_torn_part_when_asked(opened: Visit) -> N
 def test_a_file_without_times_is_taken_in_its_order(opened: Visit, app_runs: Path) -> None:
     app = opened(PAGE, dat_part="Bring your own")
     upload(app, "user,item\n" + "".join(f"u{u},b{(i + u) % 7}\n" for i in range(7) for u in range(6)))
-    assert "Choose the column for: Time" in said(app)
+    assert "choose the column for: Time" in said(app)
     choose(app, "time", "– order of rows –")
     assert "All 42 rows can be read" in said(app)
     assert not [box for box in app.selectbox if str(box.key).startswith("dat_ties_")]

@@ -78,7 +78,7 @@ def test_the_switch_stands_on_every_screen_of_a_run(both: Open, page: str) -> No
 def test_a_link_wins_and_a_run_of_one_s_own_is_offered_to_come_back_to(both: Open, app_runs: Path) -> None:
     shutil.copytree(app_runs / "tiny", app_runs / "local-mine")
     app = both(run="local-mine", user="5")
-    assert app.segmented_control(key=world_switch.KEY).value == OWN and "a run of your own" in said(app)
+    assert app.segmented_control(key=world_switch.KEY).value == OWN and "Your run on" in said(app)
     turn(app, PAPER)
     assert app.selectbox(key="run").value == "tiny" and "all its experts make each suggestion together" in said(app)
     assert app.number_input(key="user").value == 5, "the same data, the same person"

@@ -35,7 +35,7 @@ def test_a_file_of_ones_own_ends_on_the_train_page_and_a_broken_one_in_a_sentenc
     visit.says("Kept on this machine", "24 people, 10 items, 240 events")  # nothing is lost
     expect(visit.box("Person")).to_have_value("12")
     visit.settled()
-    visit.main.get_by_role("link", name="Train on it").click()
+    visit.main.get_by_role("button", name="Train on it").click()
     expect(visit.main.get_by_role("heading", level=1)).to_contain_text("train it")
     chosen = visit.page.get_by_role("combobox", name="Data", exact=True)
     expect(chosen).to_have_value(re.compile("^reading"))

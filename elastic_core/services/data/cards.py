@@ -123,7 +123,7 @@ def overview_table(cards: list[Card]) -> pd.DataFrame:
 
 
 def length_histogram(data: Dataset) -> pd.DataFrame:
-    """People by length of history, in bins of equal width on a logarithmic scale: from, to, people."""
+    """People by length of history, in bins that widen like powers: from, to, people."""
     return _histogram(data.histories.lengths, "people")
 
 
@@ -139,10 +139,12 @@ def top_share(data: Dataset) -> float:
 
 
 def _histogram(values: np.ndarray, counted: str) -> pd.DataFrame:
-    edges = np.unique(np.floor(np.geomspace(values.min(), values.max() + 1, BINS + 1)).astype(np.int64))
+    low, high = int(values.min()), int(values.max())
+    growth, edges = ((high + 1) / low) ** (1 / BINS) - 1, [low]
+    while edges[-1] <= high:  # no bin is narrower than the one before, or the next would look like a peak
+        edges.append(edges[-1] + max(round(growth * edges[-1]), 1))
     counts, _ = np.histogram(values, bins=edges)
-    counts[-1] = int((values >= edges[-2]).sum())
-    return pd.DataFrame({"from": edges[:-1], "to": edges[1:] - 1, counted: counts})
+    return pd.DataFrame({"from": edges[:-1], "to": np.array(edges[1:]) - 1, counted: counts})
 
 
 def split_table(data: Dataset, user: int) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from elastic_core.data.source_catalog import GROCERIES
 from elastic_core.memory.routing import too_many_experts
 from elastic_core.models import Recommender, can_retrieve
 from elastic_core.runs.ranks import evaluate
+from elastic_core.services.person.names import cut_alike as cut_alike
 from elastic_core.services.person.names import item_table
 from elastic_core.services.person.names import order_by_words as order_by_words
 from elastic_core.services.person.names import split_year as split_year

@@ -30,6 +30,21 @@ def told_apart(titles: Sequence[str], ids: Sequence[object]) -> list[str]:
     return [f"{name} (id {of})" if title_counts[title] > 1 else name for title, (name, of) in zip(titles, named, strict=True)]
 
 
+def cut_alike(names: Sequence[str], room: int) -> list[str]:
+    """Names for a place with room for so many letters: where the end of two different ones would be cut and the rest is the same,
+    their middle is cut instead and the last word stays, `Frozen d…budget`."""
+    beginnings = Counter(name[: room - 1] for name in set(names))
+
+    def cut(name: str) -> str:
+        if len(name) <= room or beginnings[name[: room - 1]] < 2:
+            return name
+        last = name.split()[-1]
+        end = last if len(last) <= room - 4 else last[1 + room // 3 - room :]
+        return f"{name[: room - 1 - len(end)].rstrip()}…{end}"
+
+    return [cut(name) for name in names]
+
+
 def order_by_words(titles: Sequence[str]) -> list[int]:
     """The indices of titles in their order, but a title with a word of three letters or more comes before all that contain these
     letters only within a longer word: whoever types `tea` means `Tea bags`, not `Steaks`."""

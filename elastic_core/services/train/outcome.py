@@ -111,7 +111,11 @@ def _time_text(epochs: list[dict[str, Any]], best: int, end: dict[str, Any]) -> 
         if not 0 < best < len(epochs):
             return ""
         fell = epochs[best - 1]["loss"] > epochs[-1]["loss"]
-        rest = "Its loss still fell, so it learns by heart. Try more dropout, or a smaller model." if fell else ""
+        rest = (
+            "Its training loss still fell after that, so it learns its data by heart. Try more dropout, or a smaller model."
+            if fell
+            else ""
+        )
         return f"Longer training will not help, because epoch {best} was its best. {rest or 'Try a smaller learning rate.'}"
     if best >= len(epochs) - 1:
         return "It was still getting better when it ended, so train longer."
