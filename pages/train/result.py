@@ -6,8 +6,8 @@ from elastic_core.errors import InputError
 from elastic_core.jobs.job_kinds import Training, Trainings
 from elastic_core.results.baselines import ONLY_UNSEEN
 from elastic_core.services import public
-from elastic_core.services.person import user_lookup
-from elastic_core.services.train import outcome
+from elastic_core.services.person import inspect, user_lookup
+from elastic_core.services.train import outcome, run_table
 from elastic_core.services.train.outcome import TrainingOutcome
 from pages.components import cache, model_usage, page_context, page_elements, page_text
 from pages.components.controls import place_button
@@ -34,7 +34,7 @@ def show_result() -> None:
         page_elements.show_heading(f"{word}: {page_context.escape_markdown(job.run.name)}")
         text_column, list_column = st.columns([2, 3], gap="medium")
         with text_column:
-            _show_score(result)
+            _show_score(job, result)
         with list_column:
             _show_verdict(result)
         _place_actions(job, result)
@@ -43,7 +43,7 @@ def show_result() -> None:
         _show_table(job, result)
 
 
-def _show_score(result: TrainingOutcome) -> None:
+def _show_score(job: Training, result: TrainingOutcome) -> None:
     if result.score is None:
         return
     n_people = f", {result.beside.people:,} people" if result.beside else ""
@@ -52,6 +52,8 @@ def _show_score(result: TrainingOutcome) -> None:
     if protocol != ONLY_UNSEEN:
         st.caption("Ranked among all items, because people here often return to what they have already seen.")
     st.caption(f"95% interval {result.score.low:.4f} to {result.score.high:.4f}{n_people}.")
+    if line := run_table.hit_line(job.run.last_event("test"), inspect.USUAL_WORDS, protocol != ONLY_UNSEEN):
+        st.caption(line)
     if result.beside is None:
         st.caption("Simple counting has not been tested on these people.")
         return

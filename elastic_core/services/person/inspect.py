@@ -51,13 +51,16 @@ class ItemWords(NamedTuple):
     with_article: str
 
 
+USUAL_WORDS = ItemWords("item", "items", "chose", "chosen", "an item")
+
+
 def item_words(dataset: Dataset) -> ItemWords:
     """Films that were watched for MovieLens, products that were bought for groceries, items that were chosen otherwise."""
     if dataset.name.startswith("ml-"):
         return ItemWords("film", "films", "watched", "seen", "a film")
     if dataset.name == GROCERIES:
         return ItemWords("product", "products", "bought", "bought", "a product")
-    return ItemWords("item", "items", "chose", "chosen", "an item")
+    return USUAL_WORDS
 
 
 def find_items(dataset: Dataset, text: str, top: int = 50) -> pd.DataFrame:
