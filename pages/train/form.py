@@ -91,7 +91,7 @@ def _choose_preset() -> RunConfig:
     size_place = st.empty()
     dataset = cache.load_dataset(choices[data])
     config = _choose_settings(presets.make_config(dataset, variant, presets.find_budget(time), int(seed)))
-    size_place.caption(f"{time} allows {presets.size_text(config)}. {_warn_of_few_events(config)}")
+    size_place.caption(f"{time} allows {presets.size_text(config)}. {_warn_of_few_events(config, dataset)}")
     return config
 
 
@@ -102,9 +102,11 @@ def _first_choice(choices: list[DataConfig]) -> int:
     return next((at for at, config in enumerate(choices) if config.source == PLANTED), 0)
 
 
-def _warn_of_few_events(config: RunConfig) -> str:
-    """Of few events the other model is the faster one, by the rows that came along."""
+def _warn_of_few_events(config: RunConfig, dataset: Dataset) -> str:
+    """Of few events the other model is the faster one, by the rows that came along; said where people have more."""
     crossing = curves.find_crossing(page_context.RUNS)
+    if dataset.histories.lengths.max() < crossing:
+        return ""
     longer_budget = presets.longer_budget(config, crossing)
     return TEXT("few", crossed=f"{crossing:,.0f}", longer=longer_budget) if longer_budget else ""
 
