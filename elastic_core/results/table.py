@@ -50,6 +50,7 @@ PAPER_COLUMN = "the paper’s NDCG@10"
 # The systems of the paper's table that matter most, the baselines, and ours; all others are shown on demand.
 MAIN_MODELS = (*BASELINES, "gru4rec", "sasrec", "linrec", "hstu", "lisa", "elastic", "elastic-slots")
 MAIN_SYSTEMS = (*map(System, MAIN_MODELS), System("sasrec", "local"))
+MOST_NAMED = 4  # systems in a sentence
 RIVALS, VARIANTS, OTHERS = "other systems", "its own variants", "other runs here"
 LEADERBOARD = (
     "system", "label", "seeds", METRIC, "± 95%", "spread", "beside the baseline", "HR@10", "MRR@10", PAPER_COLUMN, "people",
@@ -345,9 +346,8 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     sentences = f"{ours} is better than {len(better)} of {len(compared)} {what}, and {worse_text}."
     close = names[counted & (compared["winner"] == "")].tolist()
     if close:
-        sentences += (
-            f" From {len(close)} {'system' if len(close) == 1 else 'systems'} it does not differ clearly: {'; '.join(close)}."
-        )
+        close_names = f": {'; '.join(close)}" if len(close) <= MOST_NAMED else ""
+        sentences += f" It does not differ clearly from {len(close)} {'system' if len(close) == 1 else 'systems'}{close_names}."
     once_text = "Another was" if n_trained_once == 1 else f"Another {n_trained_once} were"
     about_text = "it" if n_trained_once == 1 else "them"
     return sentences + (f" {once_text} trained only once, so we claim nothing about {about_text}." if n_trained_once else "")

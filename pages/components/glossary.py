@@ -29,9 +29,9 @@ METRICS = {
     "HR@10": "the part of people whose right item is among the first ten",
     "MRR@10": "1/place down to place ten, then 0",
     "full": "against all items that are new to the person; if the right item is not new, it counts as missed",
-    "full-seen": "against all items, known ones too; we use this where people often return to items",
-    "pop100": "against 100 items drawn by popularity, as in the library RecBole; much easier than against all items",
-    "uniform100": "against 100 new items drawn evenly; much easier than against all items",
+    "full-seen": "against all items, known ones too; we use this where people often choose an item again",
+    "pop100": "against 100 random items, popular ones more often; much easier than against all items",
+    "uniform100": "against 100 random new items; much easier than against all items",
     "± 95%": "1.96 standard errors over people; it says nothing about other seeds",
     "ties": "items with equal scores share their places: a constant score is as good as luck",
 }

@@ -72,7 +72,7 @@ def show_summary(subject: Subject, expert: int, user: int) -> list[str]:
         doubts.append(sentences.TEXT("SURE_BAND", low=low, high=high))
     with effect_column:
         verdict, sentence, effect_details = _describe_effect(subject, expert)
-        st.markdown(f"**Do recommendations get worse without it?**\n\n#### {verdict}")
+        st.markdown(f"**Do its people’s lists get worse without it?**\n\n#### {verdict}")
         st.caption(sentence)
     return doubts + effect_details
 

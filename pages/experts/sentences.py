@@ -54,7 +54,7 @@ def describe_effect(row: Mapping[Hashable, Any], matched_row: Mapping[Hashable, 
         ending = ". The rank of what people really chose next does not clearly change."
     elif verdict == "worse" and matched_row is not None and matched_row["d_ndcg"] <= row["d_ndcg"]:
         ending = ". Removing another expert that as many people use does the same harm."
-    return VERDICTS[verdict], f"Over all its people, **{row['replaced']:.1f} of 10** suggestions change on average{ending}"
+    return VERDICTS[verdict], f"Per person, **{row['replaced']:.1f} of 10** suggestions change on average{ending}"
 
 
 def effect_notes(row: Mapping[Hashable, Any], matched_row: Mapping[Hashable, Any] | None) -> list[str]:

@@ -37,7 +37,7 @@ def test_three_answers_and_all_experts_before_any_click(opened: Open, load: np.n
     words = said(app)
     assert app.title[0].value == "What does expert 3 stand for, and does it matter?"
     assert f"{load[3]} of 80 people" in words and "What does it stand for?" in words
-    assert "Do recommendations get worse without it?" in words
+    assert "Do its people’s lists get worse without it?" in words
     assert "Row 0, column 3." in words and "**True interest" in words and "If we shuffle the people" in words
     table = frame(app, "people_genre")
     assert len(table) == 64 and table["load"].is_monotonic_decreasing  # type: ignore[arg-type, index]

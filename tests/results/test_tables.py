@@ -161,7 +161,7 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
         said = system_summary(table, found.assign(winner=[who, ""]), "a")
         assert said == f"a is better than {told}. Another was trained only once, so we claim nothing about it."
     close = system_summary(table, found.assign(winner=["A", ""], seeds_counted=True), "a")
-    assert close.endswith("better than it. From 1 system it does not differ clearly: c.")
+    assert close.endswith("better than it. It does not differ clearly from 1 system: c.")
     both = system_summary(table, found.assign(winner=["A", "B"]), "a")
     assert both == "a is better than 1 of 2 other systems, and worse than c."
 

@@ -183,8 +183,9 @@ def answer_better(context: TourContext, comparison: Comparison, other: Run) -> A
     own_label, other_label = labels_apart(context.run, other)
     text = true_minus(
         f"{claim_sentence(comparison, own_label, other_label)} The mean of all trainings is {comparison.mean_a:.4f} for "
-        f"{own_label} and {comparison.mean_b:.4f} for {other_label} (NDCG@10 {AMONG[comparison.protocol]}, "
-        f"{comparison.protocol}). Difference {comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f})."
+        f"{own_label} and {comparison.mean_b:.4f} for {other_label} (NDCG@10 {AMONG[comparison.protocol]}). Difference "
+        f"{comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f}). This is under "
+        f"{comparison.protocol}, the protocol that fits these data best."
     )
     return Answer({"A": 0, "": 1, "B": 2}[who_is_better(comparison)], text)
 
