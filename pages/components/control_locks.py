@@ -25,6 +25,11 @@ def read_locks() -> None:
     st.session_state[NAMES] = dict(SIDEBAR_CONTROLS)
 
 
+def is_holding() -> bool:
+    """Does a teacher's link hold anything?"""
+    return bool(st.session_state.get(HELD))
+
+
 def is_locked(name: str) -> bool:
     """Does a teacher's link hold this control (a widget's key)?"""
     return name in st.session_state.get(HELD, ())
@@ -51,15 +56,18 @@ def show_link_builder(address: str) -> None:
         )
         if reachable_address is None:
             st.caption("This link works on this machine only: see **Class**.")
-        st.caption("A pupil can remove the lock: it is the word `lock` in the address.")
+        st.caption(
+            "A pupil can remove the lock: it is the word `lock` in the address, and outside a class the button **Release**."
+        )
 
 
-def show_lock_notice() -> None:
+def show_lock_notice(can_release: bool) -> None:
     """Says what is held, and how to be free. A page names its controls later: then `update_lock_notice` says it again."""
     if st.session_state.get(HELD):
         st.session_state[PLACE] = st.empty()
         update_lock_notice()
-        st.button("Release", key="lock_release", on_click=_release_controls, help="Gives every control back.")
+        if can_release:
+            st.button("Release", key="lock_release", on_click=_release_controls, help="Gives every control back.")
 
 
 def update_lock_notice() -> None:

@@ -18,8 +18,12 @@ SCRIPT = b"""<script>
   history.pushState = (...entry) => {
     (acted ? push : history.replaceState.bind(history))(...entry)
     acted = false
-    // Another page begins at its top, not as far down as the last one was scrolled.
-    if (location.pathname !== shown) document.querySelector('[data-testid="stMain"]')?.scrollTo(0, 0)
+    // Another page begins at its top, not as far down as the last one was scrolled, and on a phone not below the open menu.
+    if (location.pathname !== shown) {
+      document.querySelector('[data-testid="stMain"]')?.scrollTo(0, 0)
+      const menu = '[data-testid="stSidebar"][data-collapsed="false"] [data-testid="stSidebarCollapseButton"] button'
+      if (innerWidth < 768) document.querySelector(menu)?.click()
+    }
     shown = location.pathname
   }
   // Where Back stays on the page, Streamlit would show what it showed: the page is loaded anew, as the address has it.

@@ -58,7 +58,7 @@ def show_sidebar(read_class: Callable[[], None], begin_tour: Callable[[], None])
                 st.caption(escape_markdown(note))
         st.session_state[page_context.CONTEXT] = Context(chosen, user, expert, other)
         world_switch.remember_user(chosen.dataset, user)
-        control_locks.show_lock_notice()
+        control_locks.show_lock_notice(can_release=page_context.CLASS not in st.query_params)
     _show_problems(problems, chosen.run, user)
 
 
@@ -73,7 +73,8 @@ def show_sidebar_end(class_panel: Callable[[], None]) -> None:
         control_locks.update_lock_notice()
         with st.session_state[TEACHING]:
             class_panel()
-            control_locks.show_link_builder(page_context.view_address())
+            code = st.query_params.get(page_context.CLASS)
+            control_locks.show_link_builder(page_context.view_address(**({page_context.CLASS: code} if code else {})))
 
 
 def open_default_run() -> OpenRun | None:

@@ -116,7 +116,8 @@ def choose_own_items() -> None:
     st.multiselect(
         label, offered_items + [item for item in chosen_items if item not in offered_items], format_func=catalog.title,
         key=OWN_ITEMS, max_selections=max(MOST_CHOSEN, len(chosen_items)), placeholder=label, label_visibility="collapsed",
-        filter_mode="contains", select_all=False, on_change=read_own_items, disabled=page_context.is_locked(edits.PARAMETER),
+        filter_mode="contains", select_all=False, on_change=read_own_items,
+        disabled=page_context.is_locked(edits.PARAMETER) or page_context.is_locked("user"),
     )  # fmt: skip
 
 

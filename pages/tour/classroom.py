@@ -79,7 +79,7 @@ def show_class_panel() -> None:
         else:
             _show_invitation(code)
             place_button("Leave the class", "class_leave", _leave_class, icon="logout")
-        if is_teacher() or not code:  # a pupil does not see the answers
+        if is_teacher() or not (code or control_locks.is_holding()):  # a pupil does not see the answers
             presenter_mode.show_presenter_switch()
             place_button(
                 "Plan and answers", "class_lesson", st.session_state.update, {PLANNED: True, PANEL: False}, icon="menu_book"
@@ -104,8 +104,9 @@ def show_class_panel() -> None:
 
 def _show_invitation(code: str) -> None:
     """The link for everybody, with a code to scan; where nobody else can reach it, how to change that."""
-    n_visitors, link = _shared_classes().count_visitor(code, _visitor_id()), _class_address(code)
-    st.write(f"**{code}** · {n_visitors} {'visitor' if n_visitors == 1 else 'visitors'} so far. The link for everybody:")
+    link = _class_address(code)
+    _show_visitor_count(code)
+    st.write("The link for everybody:")
     st.code(link or _class_address(code, allow_local=True), language=None, wrap_lines=True)
     if link is None:
         if is_teacher():
@@ -116,6 +117,13 @@ def _show_invitation(code: str) -> None:
         place_button("Show it large", "class_large", st.session_state.update, {PROJECTED: True, PANEL: False}, icon="qr_code_2")
     if is_teacher():
         st.caption(TEXT("teacher"))
+
+
+@st.fragment(run_every=POLL)
+def _show_visitor_count(code: str) -> None:
+    """Looks again by itself, as they come."""
+    n_visitors = _shared_classes().count_visitor(code, _visitor_id())
+    st.write(f"**{code}** · {n_visitors} {'visitor' if n_visitors == 1 else 'visitors'} so far, you among them.")
 
 
 @st.dialog("Come into the class", width="large")
@@ -145,6 +153,12 @@ def count_bet(stop: int, step: Step, option: str | None) -> bool:
     return shared_classes.is_released(code, stop)
 
 
+def is_answer_released(stop: int) -> bool:
+    """Whether the teacher of this visitor's class shows the answer of a stop."""
+    code = class_code()
+    return code is not None and _shared_classes().is_released(code, stop)
+
+
 def move_class(stop: int) -> None:
     """The teacher went to this stop."""
     if is_teacher():
@@ -165,12 +179,15 @@ def _show_bet_counts(code: str, stop: int, step: Step) -> None:
     bets_text = f"{sum(counts)} {'bet' if sum(counts) == 1 else 'bets'} in class {code}"
     release_text = "." if is_teacher() else ". You see the answer when your teacher shows it."
     suffix = ": " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)) if is_released else release_text
-    st.markdown(f":material/groups: {bets_text}{suffix}")
+    own_view = " · ".join(f"{option}: {n}" for option, n in zip(step.options, counts, strict=True))  # for who points at it
+    st.markdown(f":material/groups: {bets_text}{suffix}", help=own_view if is_teacher() and not is_released else None)
     if is_teacher():
         label = "Hide the answer again" if is_released else "Show the answer to the class"
         place_button(label, "class_release", _release_answer, stop, not is_released, icon="visibility")
     elif (teacher_stop := shared_classes.teacher_stop(code)) and teacher_stop != stop:
-        place_button(f"Your teacher is at stop {teacher_stop}", "class_follow", _follow_teacher, icon="directions_walk")
+        shows_text = " and shows the answer" if shared_classes.is_released(code, teacher_stop) else ""
+        label = f"Your teacher is at stop {teacher_stop}{shows_text}"
+        place_button(label, "class_follow", _follow_teacher, icon="directions_walk")
 
 
 def _follow_teacher() -> None:

@@ -30,6 +30,15 @@ SLIM = """<style>
 .st-key-tour_panel [data-testid="stAlertContainer"] { padding: .3rem .6rem }
 .st-key-tour_panel [class*="st-key-tour_to_"] button { min-height: 1.6rem }
 .st-key-tour_panel [data-testid="stVerticalBlock"] { gap: .3rem }
+@media (max-width: 949px) {  /* the buttons stand above the text and stay there, or a phone would cut them off */
+  .st-key-tour_panel [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"]) {
+    flex-flow: column-reverse nowrap;
+    > [data-testid="stColumn"] { width: 100%; min-width: 100%; flex: none }
+    > [data-testid="stColumn"]:last-child {
+      position: sticky; top: -.35rem; z-index: 1; padding-block: .2rem; background: var(--st-background-color);
+    }
+  }
+}
 @media (min-width: 950px) {  /* where there is room for the list of pages, the tour stands in its place and covers nothing else */
   [data-testid="stBottom"]:has(.st-key-tour_panel) {
     position: static; z-index: auto;
@@ -242,8 +251,12 @@ def _measure_once(step: Step) -> Answer | None:
 
 
 def _is_task_time(stop: int) -> bool:
-    """Is it time for the act, after the bet?"""
-    return st.session_state.get(ACTS) == stop
+    """Is it time for the act, after the bet? In a class, a bet whose answer was shown is over."""
+    return st.session_state.get(ACTS) == stop or _is_over(stop)
+
+
+def _is_over(stop: int) -> bool:
+    return stop in bets_by_stop() and classroom.is_answer_released(stop)
 
 
 def _point_at_target() -> None:
@@ -260,10 +273,10 @@ def _go_forward(stop: int) -> None:
 
 
 def _go_back(stop: int) -> None:
-    if _is_task_time(stop):
+    if _is_task_time(stop) and not _is_over(stop):
         st.session_state[ACTS] = None
     else:
-        _go_to_stop(stop - 1)
+        _go_to_stop(max(stop - 1, 1))
 
 
 def _go_to_stop(stop: int) -> None:

@@ -8,13 +8,14 @@ from typing import NamedTuple
 from elastic_core import text
 from elastic_core.services.keys.search import Lesson
 from elastic_core.services.person.inspect import ItemWords
-from pages.tour.steps import STEPS, Step
+from pages.tour.steps import FIRST_LESSON, STEPS, Step
 
 LAST = 8  # items of the person that are named
 PAPER = 2  # the stop after which the 4 × 4 is filled in
 STYLE = """
 body { font: 11pt/1.4 Georgia, serif; max-width: 18cm; margin: 1cm auto; padding: 0 0.5cm; color: #000; background: #fff }
 h1 { font-size: 16pt; margin: 0 } h2 { font-size: 12pt; margin: 0 0 1mm } p { margin: 1mm 0 }
+.next { break-before: page; padding-top: 5mm }
 section { break-inside: avoid; border-top: 0.5pt solid #999; padding: 3mm 0 }
 .line { border-bottom: 0.5pt solid #999; height: 7mm }
 .box { display: inline-block; width: 3.2mm; height: 3.2mm; border: 0.7pt solid #000;
@@ -41,15 +42,16 @@ class Worksheet(NamedTuple):
 
 def worksheet_html(worksheet: Worksheet) -> str:
     """Return the whole worksheet."""
-    stops = "".join(_stop_html(number, step, worksheet) for number, step in enumerate(STEPS, start=1))
+    stops = [_stop_html(number, step, worksheet) for number, step in enumerate(STEPS, start=1)]
+    first, second = "".join(stops[:FIRST_LESSON]), "".join(stops[FIRST_LESSON:])
     return (
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>ELASTIC: worksheet</title><style>{STYLE}</style>"
         "<h1>How a recommender reads a long history</h1><p>Name: ______________________ &nbsp; Person: "
         f"<b>{worksheet.user_number}</b> "
         f"&nbsp; Run: <b>{text.escape_html(worksheet.run)}</b></p><p>The last items of this person: "
-        f"{text.escape_html(', '.join(worksheet.last))}.</p>"
+        f"{text.escape_html('; '.join(worksheet.last))}.</p>"
         "<p>At every stop, read the text and <b>bet before you look</b>. Then do what it asks, and write down what was measured "
-        f"and why.</p>{stops}</html>"
+        f"and why.</p>{first}<h1 class='next'>Second lesson</h1>{second}</html>"
     )
 
 
@@ -99,7 +101,7 @@ def _stop_html(number: int, step: Step, worksheet: Worksheet) -> str:
         f"<section><h2>{number}. {_escape_html(step.title)} (minutes "
         f"{worksheet.minutes[number - 1]})</h2><p>{_escape_html(step.text)}</p>"
         f"<p><b>Bet.</b> {_escape_html(step.question)}</p><p>{options}</p>"
-        f"<p><b>Do.</b> {_escape_html(step.task)} <b>Look at</b> {_escape_html(step.look)}</p>{paper}"
+        f"<p><b>Do.</b> {_escape_html(step.task)} Look at {_escape_html(step.look)}</p>{paper}"
         "<p>What was measured, and why?</p><div class='line'></div><div class='line'></div></section>"
     )
 
@@ -122,5 +124,6 @@ def _round_float32(number: float) -> float:
 
 
 def _escape_html(words: str) -> str:
-    """Bold stays bold, everything else is text."""
-    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text.escape_html(words))
+    """Bold stays bold and italics italics, everything else is text."""
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text.escape_html(words))
+    return re.sub(r"\*(.+?)\*", r"<i>\1</i>", bold)

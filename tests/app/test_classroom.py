@@ -50,6 +50,29 @@ def test_no_link_gives_the_key_away(opened: Open) -> None:
     assert any(f"class={classes.new_class_code(key)}" in link for link in links)
 
 
+def test_a_link_that_locks_leads_into_the_class_and_a_pupil_cannot_press_it_away(opened: Open) -> None:
+    key = classes.new_key()
+    code = classes.new_class_code(key)
+    teacher = open_menu(opened(run="tiny", user="3", teach=key))
+    healthy(teacher.multiselect(key="lock_chosen").set_value(["user"]).run())
+    link = teacher.code[-1].value
+    assert f"class={code}" in link and "lock=user" in link and key not in link
+    pupil = open_menu(opened(run="tiny", user="3", lock="user", **{"class": code}))
+    offered = {button.label for button in pupil.button}
+    assert pupil.number_input(key="user").disabled and not {"Release", "Plan and answers"} & offered
+    assert pupil.multiselect(key="start_yours_items").disabled, "a list of one's own would be another person"
+
+
+def test_a_bet_whose_answer_was_shown_is_over(opened: Open) -> None:
+    key = classes.new_key()
+    pupil = opened(run="tiny", user="3", tour="1", **{"class": classes.new_class_code(key)})
+    pupil = healthy(pupil.radio(key="tour_bet_1").set_value(STEPS[0].options[1]).run())
+    teacher = opened(run="tiny", user="3", tour="1", teach=key)
+    press(healthy(teacher.run()), "Show the answer to the class")
+    press(press(pupil, "Next stop"), "Back")
+    assert not pupil.radio and "Your bet was" in said(pupil) and "Next stop" in [b.label for b in pupil.button]
+
+
 @pytest.mark.parametrize("asked", ["ABCDEO", "<b>&12"])
 def test_a_code_that_is_none_is_said_and_nothing_else_changes(opened: Open, asked: str) -> None:
     app = opened(run="tiny", tour="1", **{"class": asked})
@@ -75,8 +98,8 @@ def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text(smal
     page = worksheet.worksheet_html(
         worksheet.Worksheet("a<b>", 17, ("Jazz 1", "<i>Heat</i>"), minutes, toy, item_words(small_world))
     )
-    assert page.count("<section>") == len(STEPS) and "**" not in page
-    assert "<b>17</b>" in page and "a&lt;b&gt;" in page and "Jazz 1, &lt;i&gt;Heat" in page and "(minutes 8-20)" in page
+    assert page.count("<section>") == len(STEPS) and "*" not in re.sub("<style>.*?</style>", "", page, flags=re.DOTALL)
+    assert "<b>17</b>" in page and "a&lt;b&gt;" in page and "Jazz 1; &lt;i&gt;Heat" in page and "(minutes 8-20)" in page
     solved, empty = worksheet.grid_html(toy, with_solution=True), worksheet.grid_html(toy)
     assert empty in page and empty.count("<td></td>") == 16 and empty.count("score: ____") == 8
     best = sorted((toy.halves[0][:, None] + toy.halves[1]).flatten().tolist())[-3:]
@@ -87,7 +110,25 @@ def test_the_worksheet_holds_every_stop_and_what_the_view_shows_and_is_text(smal
         step = step.with_item_words(item_words(small_world))
         assert worksheet._escape_html(step.task) in page
         assert all(f"</span>{worksheet._escape_html(option)}" in page for option in step.options)
-    ours = {"html", "meta", "title", "style", "h1", "h2", "p", "b", "section", "span", "div", "table", "tr", "th", "td", "br"}
+    ours = {
+        "html",
+        "meta",
+        "title",
+        "style",
+        "h1",
+        "h2",
+        "p",
+        "b",
+        "i",
+        "section",
+        "span",
+        "div",
+        "table",
+        "tr",
+        "th",
+        "td",
+        "br",
+    }
     assert set(re.findall(r"</?([a-z0-9]+)", page)) <= ours
 
 

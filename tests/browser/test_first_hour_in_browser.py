@@ -80,7 +80,22 @@ def test_on_a_telephone_the_menu_makes_room_for_the_tour(visit: Any) -> None:
     visit.settled()
     visit.page.get_by_role("button", name="Skip the bet").click(timeout=10_000)
     expect(visit.page.get_by_role("button", name="Next stop")).to_be_visible()
+    visit.settled()
+    card = visit.page.locator(".st-key-tour_panel").bounding_box()
+    for name in ("Back", "Next stop", "Show me", "Leave the tour"):
+        button = visit.page.locator(".st-key-tour_panel").get_by_role("button", name=name).bounding_box()
+        assert button["y"] >= card["y"] and button["y"] + button["height"] <= card["y"] + card["height"], name
     visit.page.evaluate("localStorage.clear()")  # the browser remembers that the menu was closed
+
+
+@pytest.mark.opens("/")
+def test_on_a_telephone_the_menu_closes_when_a_page_is_chosen(visit: Any) -> None:
+    visit.page.set_viewport_size(TELEPHONE)
+    if visit.sidebar.get_attribute("data-collapsed") == "true":
+        visit.page.get_by_test_id("stExpandSidebarButton").click()
+    visit.page.get_by_role("link", name="Traffic").first.click()
+    expect(visit.sidebar).to_have_attribute("data-collapsed", "true")
+    visit.page.evaluate("localStorage.clear()")
 
 
 @pytest.mark.opens("/product-keys?keys_step=Keep")
