@@ -2,11 +2,11 @@
 
     program = torch.export.load("model.pt2").module()
     scores = program(items)     items [B, length] int64, dense ids, oldest first, 0 on the left where there is no event
-                                scores [B, n_items + 1]; column 0 means nothing, met items are not left out
+                                scores [B, n_items + 1]; column 0, the padding, is -inf; seen items are not left out
     scores = onnxruntime.InferenceSession("model.onnx").run(["scores"], {"items": items})[0]
 
-What the dense ids mean lies in the file, too, as raw ids, one a line, from 1: `items` of `torch.export.load(path, extra_files=…)`
-and of `session.get_modelmeta().custom_metadata_map`.
+What the dense ids mean lies in the file, too, as raw ids, one a line, from 1, and so does the length: `items` and `length` of
+`torch.export.load(path, extra_files=…)` and of `session.get_modelmeta().custom_metadata_map`.
 """
 
 import logging
@@ -24,7 +24,7 @@ from elastic_core.data import Catalog
 from elastic_core.errors import InputError, unless_memory
 from elastic_core.models import Recommender, SeenItems
 
-IDS, NEAR, HISTORIES = "items", 1e-4, 33  # the largest difference of a score; histories that are compared
+IDS, LENGTH, NEAR, HISTORIES = "items", "length", 1e-4, 33  # the largest difference of a score; histories that are compared
 
 
 class Scores(nn.Module):
@@ -37,7 +37,8 @@ class Scores(nn.Module):
     def forward(self, items: Tensor) -> Tensor:
         batch, scorer = Batch(items, items), self.model.scorer()
         seen_items = None if scorer.repeat_bias is None else SeenItems(items, torch.arange(items.shape[0], device=items.device))
-        return scorer(self.model.last_state(batch), seen_items)
+        scores = scorer(self.model.last_state(batch), seen_items)
+        return torch.cat([torch.full_like(scores[:, :1], -torch.inf), scores[:, 1:]], 1)
 
 
 class ExportedProgram(NamedTuple):
@@ -71,9 +72,9 @@ def export_program(model: Recommender) -> ExportedProgram:
     )
 
 
-def save_program(exported: ExportedProgram, catalog: Catalog, path: Path) -> None:
+def save_program(exported: ExportedProgram, catalog: Catalog, length: int, path: Path) -> None:
     """Write the program and what its ids mean, whole or not at all."""
-    extra_files = {IDS: "\n".join(map(str, catalog.ids[1:]))}
+    extra_files = {IDS: "\n".join(map(str, catalog.ids[1:])), LENGTH: str(length)}
     files.write_whole(path, lambda beside: _write_program(exported.program, beside, extra_files))
 
 
@@ -102,7 +103,7 @@ def save_onnx(exported: ExportedProgram, model: Recommender, catalog: Catalog, p
     except torch.onnx.errors.OnnxExporterError as error:
         raise InputError(f"ONNX has not all that {model.config.name} needs; a .pt2 has it") from error
     assert program is not None
-    program.model.metadata_props[IDS] = "\n".join(map(str, catalog.ids[1:]))
+    program.model.metadata_props.update({IDS: "\n".join(map(str, catalog.ids[1:])), LENGTH: str(model.length)})
     content = program.model_proto.SerializeToString()
     session = onnxruntime.InferenceSession(content)
 

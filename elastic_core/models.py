@@ -6,13 +6,16 @@ a `name`, whose settings come beside those of `ModelConfig` (length, width, laye
 `rank: Annotated[int, Within(1, 512)] = 64`), and a class with `@register`. Copy the nearest peer. The class begins from
 
     Blocks       (peers/parts/blocks.py)    SASRec's blocks around another `attention`, and nothing else to define: linformer.py
-    Stepwise     (peers/parts/stepwise.py)  recurrent: `forward`, and `advance`, which reads on from what it kept: gru4rec.py
+    Stepwise     (peers/parts/stepwise.py)  recurrent: `forward`, and `read_on` from what it kept: gru4rec.py
     Recommender  (here)                     anything else, by `forward` and `last_state`: layers of attention, hstu.py; attention
                                             over a bag of events, shan.py. Without training `fit` and `score`: popularity.py
 
 `self.events = embedded(config, self.n_items, positions=True)` (peers/parts/blocks.py) is the usual input: `x = self.events(
 batch.items, batch.padded)` are the items' rows times √d, plus positions, with dropout, zero on padding, not normalised. Scores
 are a state's products with the same table, unless `scorer` says otherwise. Its docstring says which settings are not used.
+
+A layer with a bias, and any recurrence, must not run over that padding: `left_align` (core/layers.py) turns the rows, as
+gru4rec.py does. The file's name is the model's `name`, with _ for -.
 
 It is given a `Batch`: `items [B, N]`, left-padded with 0, so the newest event is the last column; `real [B, N]`, True on events;
 `mask`, the same or None where nothing is padded; `times` or None. `forward` answers `Encoded(states)`, `[B, N, d]`, of which none
@@ -25,7 +28,7 @@ All else has a default. `variants` names it in the app. `saved_per_event` prices
 blocks of width d around an attention that holds its N x N weights, is safe for most; define it if tests/test_budget.py says that
 it is not, or where a long history costs less (`self.saved_by_blocks()`): how many numbers one event keeps in one of `layers`
 layers, never less than it does, a whole step at most 8 times that. What it takes: `bench --systems NAME --lengths 256`; N x N
-vectors are made again by rows under `checkpoint` (shan.py). What only some tell, as `last_weights`, is in
+vectors are made again by rows under `checkpoint` (din.py). What only some tell, as `last_weights`, is in
 peers/parts/capabilities.py.
 """
 

@@ -198,6 +198,13 @@ def test_a_run_folder_travels_without_its_data(
 
 
 def test_compare_and_reproduce(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "tiny", "tiny"]) == 0 and "budgets differ" not in capsys.readouterr().err
+    shutil.copytree(here / "checkpoints" / "tiny", here / "checkpoints" / "longer")
+    settings = json.loads((here / "checkpoints" / "longer" / "config.json").read_text())
+    settings["train"]["minutes"] = 7.5
+    (here / "checkpoints" / "longer" / "config.json").write_text(json.dumps(settings))
+    assert main(["compare", "tiny", "longer"]) == 0 and "minutes 0.0 and 7.5" in capsys.readouterr().err
+    shutil.rmtree(here / "checkpoints" / "longer")
     assert main(["compare", "tiny", "tiny"]) == 0
     assert "no difference can be claimed" in capsys.readouterr().out
     assert main(["reproduce", "--list", "--only", "ml-1m-*"]) == 0

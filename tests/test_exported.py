@@ -22,10 +22,11 @@ Tiny = tuple[Recommender, Dataset, Run]
 def test_the_file_scores_as_the_run_does(tiny_peer: Tiny, tmp_path: Path) -> None:
     model, data, run = tiny_peer
     assert main(["export", str(run.path), "--out", str(tmp_path / "model.pt2")]) == 0
-    files = {"items": ""}
+    files = {"items": "", "length": ""}
     program = torch.export.load(str(tmp_path / "model.pt2"), extra_files=files).module()
-    assert ["", *files["items"].splitlines()] == data.catalog.ids.astype(str).tolist()
+    assert ["", *files["items"].splitlines()] == data.catalog.ids.astype(str).tolist() and int(files["length"]) == model.length
     items = torch.cat([history_batch(data.histories.user_items(user), model.length).items for user in range(5)])
+    assert program(items)[:, 0].isneginf().all(), "padding is no suggestion"
     for user in range(5):
         expected = model.score(history_batch(data.histories.user_items(user), model.length))[:, 1:]
         torch.testing.assert_close(program(items)[user : user + 1, 1:], expected, atol=1e-4, rtol=0)
@@ -64,6 +65,7 @@ def test_onnx_scores_as_the_run_does_and_knows_its_items(
     assert ["", *session.get_modelmeta().custom_metadata_map["items"].splitlines()] == data.catalog.ids.astype(str).tolist()
     batch = history_batch(data.histories.user_items(3), model.length)
     (scores,) = session.run(["scores"], {"items": batch.items.numpy()})
+    assert session.get_modelmeta().custom_metadata_map["length"] == str(model.length) and scores[0, 0] == -float("inf")
     torch.testing.assert_close(torch.from_numpy(scores)[:, 1:], model.score(batch)[:, 1:].detach(), atol=1e-4, rtol=0)
     file.unlink()
     monkeypatch.setitem(sys.modules, "onnxruntime", None)

@@ -55,6 +55,8 @@ def test_histories_of_ids_are_what_users_with_them_get(tiny: Tiny) -> None:
         assert run.recommend(user, k=5).equals(one), "ids are ids, whatever a column of numbers made of them"
     numbers = [[int(raw) for raw in histories["p3"]]]
     assert run.recommend(histories=numbers, k=5)["item"].tolist() == one["item"].tolist()
+    with pytest.warns(UserWarning, match=r"1 item of these histories is not in the run's catalogue"):
+        assert run.recommend(histories=[["Star Wars", *numbers[0]]], k=5)["item"].tolist() == one["item"].tolist()
     assert run.recommend([]).empty and run.recommend(histories=[]).empty
     for wrong, sentence in (
         ({"users": ["no such user"]}, "no user"), ({"users": [["1"], "1"]}, "histories="), ({"users": 10**6}, "no user"),

@@ -1,6 +1,7 @@
 """The service: its answers are the run's, nothing that it acknowledged is lost, and what is no request is 4xx in a sentence."""
 
 import contextlib
+import html
 import itertools
 import os
 import signal
@@ -120,7 +121,9 @@ def test_people_are_followed_filtered_counted_and_forgotten(served: Served, tiny
     assert served.client.request("DELETE", "/user", params={"user": "zoë/ü 1"}).json()["forgotten"]
     assert served.client.get("/user", params={"user": "zoë/ü 1"}).json()["events"] == 0
     assert served.client.get("/ready").json()["items"] == data.catalog.n_items
-    assert "curl" in served.client.get("/").text and served.client.get("/docs").status_code == 200
+    page = html.unescape(served.client.get("/").text)
+    assert f"curl -X POST {served.client.base_url}/recommend" in page and f'"history": ["{data.catalog.ids[1]}"' in page
+    assert served.client.get("/docs").status_code == 200
 
 
 def test_what_is_no_request_is_told_in_one_sentence(served: Served) -> None:

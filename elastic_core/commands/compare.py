@@ -19,12 +19,15 @@ import numpy as np
 import typer
 
 from elastic_core.commands.options import JsonOption, split_commas
-from elastic_core.commands.run_lookup import find_run
+from elastic_core.commands.run_lookup import find_run, print_note
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES
+from elastic_core.models import model_class
 from elastic_core.results.compare import Comparison, claim_sentence, compare_runs, noise_of_comparison, numbers_text
 from elastic_core.results.statistics import NoiseParts
+from elastic_core.runs import Run
 
+BUDGET = ("minutes", "clock", "epochs", "patience")
 SHARES = (0.025, 0.05, 0.1)  # the paper's gain for its memory is the first
 
 
@@ -43,6 +46,8 @@ def run_command(
         print(json.dumps({"a": run_a, "b": run_b, **finite_values}))
         return
     print(comparison_text(comparison, run_a, run_b))
+    if note := budget_note(a[0], b[0]):
+        print_note(note)
     if power:
         print(power_text(noise_of_comparison(a, b, protocol, metric), comparison.mean_b))
 
@@ -59,7 +64,17 @@ def comparison_text(comparison: Comparison, a: str, b: str) -> str:
             np.std(means, ddof=1) if len(means) > 1 else np.nan for means in (comparison.means_a, comparison.means_b)
         )
         lines.append(f"spread over seeds: A {spread_a:.4f}, B {spread_b:.4f}")
-    return "\n".join([*lines, claim_sentence(comparison, a, b)])
+    return "\n".join([*lines, f"{claim_sentence(comparison, a, b)} (p is of this pair alone; the tables adjust for all.)"])
+
+
+def budget_note(a: Run, b: Run) -> str:
+    """How the budgets of two trainings differ, if they do: then a difference is not the model's alone."""
+    budgets = [{name: getattr(run.config.train, name) for name in BUDGET} for run in (a, b)]
+    ours, theirs = budgets
+    if not all(model_class(run.config.model.name).objective for run in (a, b)):
+        return ""
+    texts = [f"{name} {ours[name]} and {theirs[name]}" for name in BUDGET if ours[name] != theirs[name]]
+    return f"their budgets differ: {', '.join(texts)}" if texts else ""
 
 
 def power_text(noise: NoiseParts, mean_b: float) -> str:

@@ -3,12 +3,14 @@
   elastic export ml-100k-elastic --out model.pt2
   elastic export ml-100k-elastic --out model.onnx
 
-It takes histories of dense ids and gives scores of all items; the file holds what the ids mean. In another program:
+It takes histories of dense ids and gives scores of all items, and -inf for the padding; the file holds what the ids mean and how
+many events the model reads. In another program:
 
-  files = {"items": ""}
+  files = {"items": "", "length": ""}
   program = torch.export.load("model.pt2", extra_files=files).module()
   ids = ["", *files["items"].splitlines()]
-  scores = program(torch.tensor([[0] * (200 - 2) + [ids.index("50"), ids.index("181")]]))
+  history = [ids.index("50"), ids.index("181")]
+  scores = program(torch.tensor([[0] * (int(files["length"]) - len(history)) + history]))
 
 In ONNX Runtime the input is called items, the output scores; the ids lie in the file's metadata.
 
@@ -38,6 +40,6 @@ def run_command(
     if out.suffix == ".onnx":
         difference = save_onnx(program, model, catalog, out)
     else:
-        save_program(program, catalog, out)
+        save_program(program, catalog, model.length, out)
     batch_text = "any number of people at a time" if program.any_batch_size else "one person at a time"
     print_note(f"{out}: the last {model.length} events of {batch_text}; scores differ from the run's by {difference:.1g} at most")

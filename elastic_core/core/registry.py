@@ -51,6 +51,8 @@ class Registry(Mapping[str, T]):
                 import_module(self.modules[name])
             else:
                 plugins.load_plugins()
+        if name not in self.loaded:
+            raise InputError(f"{self.modules[name]} registers no {self.kind} named {name!r}: its file must have its name")
         return self.loaded[name]
 
     def __iter__(self) -> Iterator[str]:

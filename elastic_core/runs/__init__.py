@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -227,8 +228,9 @@ class Run:
         where nothing is known of a user).
 
         users: an id or ids in the data (default: everybody). histories: in their place lists of item ids, oldest first, or a
-        mapping from names to such lists; they need nothing but the run's folder. exclude, only: ids of items. seen: whether lists
-        may hold items of the history; by default where people often choose such. before_test: users before their test event.
+        mapping from names to such lists; they need nothing but the run's folder, and ids that the run does not know are left out,
+        with a warning. exclude, only: ids of items. seen: whether lists may hold items of the history; by default where people
+        often choose such. before_test: users before their test event.
         Raises InputError for a user who is not in the data, and where no item is left.
 
         >>> run.recommend(users=["1", "2"], k=2)["rank"].tolist()
@@ -237,7 +239,11 @@ class Run:
         ['anna']
         """
         options = {"histories": histories, "exclude": exclude, "only": only, "seen": seen, "before_test": before_test}
-        return self.ranker.recommend(users, k, **options).table
+        found = self.ranker.recommend(users, k, **options)
+        if histories is not None and (n_unknown := int(found.unknown.sum())):
+            text = f"{n_unknown:,} {'item' if n_unknown == 1 else 'items'} of these histories {'is' if n_unknown == 1 else 'are'}"
+            warnings.warn(f"{text} not in the run's catalogue and left out: histories hold ids, not titles", stacklevel=2)
+        return found.table
 
     def evaluate(
         self,

@@ -6,6 +6,7 @@ answers 503, while no request is taken.
 """
 
 import json
+import shlex
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from starlette.requests import Request as HTTPRequest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from elastic_core import text
+from elastic_core.data import Catalog
 from elastic_core.errors import InputError
 from elastic_core.serving.batcher import Batcher, Busy
 from elastic_core.serving.service import Conflict, ListService, Request
@@ -146,14 +148,14 @@ def create_app(service: ListService, run: str, limits: Limits = Limits()) -> Fas
     app = FastAPI(title=f"{run}: the next items", description=__doc__, version="1", lifespan=lifespan, responses=REFUSALS)
     app.add_middleware(LimitRequests, rate=limits.rate, max_body=limits.body)
     _add_error_handlers(app)
-    model, n_items = service.ranker.model.config.name, service.ranker.catalog.n_items
+    model, catalog = service.ranker.model.config.name, service.ranker.catalog
 
     async def answer(request: Request) -> Response:
         return _json_response((await app.state.batcher.submit(request)).answer)
 
     @app.get("/", include_in_schema=False)
-    async def page() -> Response:
-        return Response(_page_html(run, model, n_items), media_type="text/html")
+    async def page(request: HTTPRequest) -> Response:
+        return Response(_page_html(run, model, catalog, str(request.base_url)), media_type="text/html")
 
     @app.get(HEALTH, response_model=HealthAnswer, summary="whether the process lives; never refused, however busy it is")
     async def health() -> Response:
@@ -163,7 +165,7 @@ def create_app(service: ListService, run: str, limits: Limits = Limits()) -> Fas
     async def ready() -> Response:
         if not app.state.batcher.is_ready:
             return _json_response({"error": "too many requests are waiting"}, 503, {"Retry-After": "1"})
-        return _json_response({"status": "ok", "run": run, "model": model, "items": n_items})
+        return _json_response({"status": "ok", "run": run, "model": model, "items": catalog.n_items})
 
     @app.post("/recommend", response_model=ListAnswer, summary="the next items of a user, or after a history")
     async def recommend(body: ListRequest) -> Response:
@@ -273,13 +275,21 @@ def _first_error(error: RequestValidationError) -> str:
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def _page_html(run: str, model: str, n_items: int) -> str:
-    name = text.escape_html(run)
+def _page_html(run: str, model: str, catalog: Catalog, address: str) -> str:
+    """What the service answers at its root: commands that work here, with items of this run."""
+    name, first, last = text.escape_html(run), *(json.dumps(str(catalog.ids[at])) for at in (1, catalog.n_items))
+
+    def curl(route: str, body: str) -> str:
+        return text.escape_html(f"curl -X POST {address}{route} -H 'content-type: application/json' -d {shlex.quote(body)}")
+
+    commands = [
+        curl("recommend", f'{{"history": [{first}, {last}], "k": 5}}'),
+        curl("events", f'{{"user": "anna", "items": [{first}], "k": 5}}'),
+        curl("recommend", f'{{"user": "anna", "exclude": [{last}]}}'),
+    ]
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>
 <body style="font: 16px/1.5 sans-serif; max-width: 46em; margin: 2em auto; padding: 0 1em">
-<h1>{name}</h1><p>{text.escape_html(model)} over {n_items:,} items. Ask for the next items:</p>
-<pre>curl -X POST localhost:8600/recommend -H 'content-type: application/json' -d '{{"history": ["50", "181"], "k": 5}}'
-curl -X POST localhost:8600/events -H 'content-type: application/json' -d '{{"user": "anna", "items": ["50"], "k": 5}}'
-curl -X POST localhost:8600/recommend -H 'content-type: application/json' -d '{{"user": "anna", "exclude": ["181"]}}'</pre>
+<h1>{name}</h1><p>{text.escape_html(model)} over {catalog.n_items:,} items. Ask for the next items:</p>
+<pre>{chr(10).join(commands)}</pre>
 <p><a href="/docs">Try every address</a> (needs the internet for its looks), <a href="/openapi.json">OpenAPI</a>,
 <a href="/ready">ready</a>, <a href="/health">health</a>.</p></body></html>"""

@@ -9,7 +9,7 @@ from elastic_core.models import Batch, StreamingModel
 
 
 class Stepwise(StreamingModel):
-    """A causal model without positions that says in `advance` how it reads on from what it kept."""
+    """A causal model without positions that says in `read_on` how it goes on from what it kept."""
 
     causal = True
     streams = True
