@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, TypeGuard
 from elastic_core.errors import InputError, unless_memory
 
 LONGEST_NAME = 100  # characters of a folder's name that a list shows
+UMASK = os.umask(0o022)  # what this process takes from new files; it can only be read by setting it
+os.umask(UMASK)
 LOCK_SECONDS = 2.0  # to wait for a lock: a program that a killed process was just starting may hold it for a moment longer
 
 
@@ -173,6 +175,8 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     try:
         with explain_write_errors(path):
             write(beside)
+            if not beside.is_dir():
+                beside.chmod(0o666 & ~UMASK)  # as any new file: safetensors lets its owner alone read
             os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ import pytest
 import elastic_core
 from elastic_core.commands import main
 from elastic_core.core.evaluate import expected_metrics, rank_users
+from elastic_core.core.registry import Registry
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
@@ -280,3 +281,14 @@ def test_a_run_of_a_model_of_ones_own_says_where_it_looks_for_it(tmp_path: Path,
     (tmp_path / "run" / "config.json").write_text(config)
     with pytest.raises(InputError, match="ELASTIC_PLUGINS must name the folder"):
         _ = open_run(tmp_path / "run").config
+
+
+def test_weights_can_be_read_by_whoever_may_read_the_run(tiny: Tiny) -> None:
+    """A service may run under another name than the training."""
+    files = [path for path in tiny[2].path.iterdir() if path.is_file()]
+    assert len({path.stat().st_mode & 0o777 for path in files}) == 1, {path.name: oct(path.stat().st_mode) for path in files}
+
+
+def test_a_file_that_registers_another_name_is_one_sentence() -> None:
+    with pytest.raises(InputError, match="json registers no model named 'json': its file must have its name"):
+        Registry("model", {"json": "json"}).find_class("json")

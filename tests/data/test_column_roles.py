@@ -314,7 +314,7 @@ def test_lines_around_a_table_are_left_out_and_said(way: str) -> None:
     table = read(data)
     assert rows_of(table) == TIMED and table.faults.count == 1 and "is missing" in table.faults.first[0][1]
     assert any(
-        "above the names of the columns were left out ('Orders by customer" in note
+        "above the names of the columns left out ('Orders by customer" in note
         for note in (*table.notes, dict(table.understood)["layout"])
     )
 

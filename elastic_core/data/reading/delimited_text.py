@@ -108,7 +108,8 @@ def detect_layout(head: bytes, member: Member, mapping: Mapping[str, str], notes
     for title_lines in range(1, min(10, len(lines) - 3)) if cut is None else ():
         below = _cut_lines(lines[title_lines:])
         if below is not None and below.width > 2 and below.share > 0.95 and not any(map(_is_typed, below.rows[0])):
-            notes.append(f"{title_lines} lines above the names of the columns were left out ({lines[0][:40]!r} …)")
+            count_text = "one line" if title_lines == 1 else f"{title_lines} lines"
+            notes.append(f"{count_text} above the names of the columns left out ({lines[0][:40]!r} …)")
             cut, above = below, places[title_lines]
             break
     if cut is None:
