@@ -204,6 +204,8 @@ def test_compare_and_reproduce(here: Path, capsys: pytest.CaptureFixture[str]) -
     settings["train"]["minutes"] = 7.5
     (here / "checkpoints" / "longer" / "config.json").write_text(json.dumps(settings))
     assert main(["compare", "tiny", "longer"]) == 0 and "minutes 0.0 and 7.5" in capsys.readouterr().err
+    one = Run(here / "checkpoints" / "tiny")
+    assert elastic_core.compare_runs(one, one).difference == 0
     shutil.rmtree(here / "checkpoints" / "longer")
     assert main(["compare", "tiny", "tiny"]) == 0
     assert "no difference can be claimed" in capsys.readouterr().out

@@ -108,7 +108,7 @@ class Progress:
         if text.endswith("."):  # a sentence that stays
             print_note(f"\r\033[K{text}" if sys.stderr.isatty() else text)
             return
-        line = f"{format_clock(done)}  {text} · at most {format_duration(max(of - done, 0))} left"
+        line = f"{format_clock(done)}  {text} · at most {format_duration(max(of - done, 0))} of work left"
         step = text.partition(", epoch")[0]
         if sys.stderr.isatty():
             sys.stderr.write(f"\r\033[K{line[:110]}")

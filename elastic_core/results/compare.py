@@ -110,14 +110,15 @@ class Comparison:
     seeds_counted: bool
 
 
-def compare_runs(a: Sequence[Run], b: Sequence[Run], protocol: str = "full", metric: str = METRIC) -> Comparison:
-    """The system with the runs `a` minus the one with the runs `b`, on their stored ranks.
+def compare_runs(a: Run | Sequence[Run], b: Run | Sequence[Run], protocol: str = "full", metric: str = METRIC) -> Comparison:
+    """The system with the run or runs `a` minus the one with the run or runs `b`, on their stored ranks.
 
     Raises InputError if a run keeps none, if the runs of a side differ in more than their seed or repeat one, for an unknown
     metric, and if the sides were not measured on the same data, people and candidates.
     """
     if metric not in NAMES:
         raise InputError(f"unknown metric {metric!r}; known are {', '.join(NAMES)}")
+    a, b = ([side] if isinstance(side, Run) else side for side in (a, b))
     for side in (a, b):
         _check_one_system(side)
     trained = (any(map(needs_training, a)), any(map(needs_training, b)))

@@ -51,8 +51,11 @@ def read_lists(table: pd.DataFrame, dataset: Dataset) -> ForeignLists:
         (int(is_known.sum()) - len(rows), "rows repeat a user and item"),
         (n_without, "people have no list, which counts as a miss"),
     )
-    notes = tuple(f"{count:,} {what}" for count, what in counts if count)
-    return ForeignLists(rows["user"].to_numpy(), rows["item"].to_numpy(), notes)
+    notes = [f"{count:,} {what}" for count, what in counts if count]
+    lists = ForeignLists(rows["user"].to_numpy(), rows["item"].to_numpy(), tuple(notes))
+    if len(_candidates_of(lists, Candidates(dataset, "test", SEED), "full")[0]) == len(lists.users):
+        notes.append("no list holds an item that its person has seen, but full-seen ranks those, too: use full")
+    return lists._replace(notes=tuple(notes))
 
 
 def rank_lists(lists: ForeignLists, dataset: Dataset) -> Report:

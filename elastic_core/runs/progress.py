@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from elastic_core.core.config import TrainConfig
 from elastic_core.core.train import training_clock
 
+GOES_ON = {"no better validation": "more train.patience", "budget of": "more --minutes", "all epochs": "more train.epochs"}
 BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed} {postfix}"
 
 
@@ -44,7 +45,8 @@ class Progress:
         elif kind == "reopened":
             self._line(f"goes on after epoch {event['epoch']} ({event['reason']}); its test will be scored again at the new end")
         elif kind == "over":
-            self._line(f"it has ended ({event['reason']}); more --minutes, train.epochs or train.patience would go on")
+            more = next((what for words, what in GOES_ON.items() if words in event["reason"]), "more --minutes or train.epochs")
+            self._line(f"it has ended ({event['reason']}); {more} would go on")
         if kind in ("end", "over"):
             self.close()
 
