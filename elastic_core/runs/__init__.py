@@ -239,11 +239,11 @@ class Run:
         ['anna']
         """
         options = {"histories": histories, "exclude": exclude, "only": only, "seen": seen, "before_test": before_test}
-        found = self.ranker.recommend(users, k, **options)
-        if histories is not None and (n_unknown := int(found.unknown.sum())):
+        lists = self.ranker.recommend(users, k, **options)
+        if histories is not None and (n_unknown := int(lists.unknown.sum())):
             text = f"{n_unknown:,} {'item' if n_unknown == 1 else 'items'} of these histories {'is' if n_unknown == 1 else 'are'}"
             warnings.warn(f"{text} not in the run's catalogue and left out: histories hold ids, not titles", stacklevel=2)
-        return found.table
+        return lists.table
 
     def evaluate(
         self,

@@ -6,7 +6,6 @@ answers 503, while no request is taken.
 """
 
 import json
-import shlex
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -280,7 +279,9 @@ def _page_html(run: str, model: str, catalog: Catalog, address: str) -> str:
     name, first, last = text.escape_html(run), *(json.dumps(str(catalog.ids[at])) for at in (1, catalog.n_items))
 
     def curl(route: str, body: str) -> str:
-        return text.escape_html(f"curl -X POST {address}{route} -H 'content-type: application/json' -d {shlex.quote(body)}")
+        return text.escape_html(
+            f"curl -X POST {address}{route} -H 'content-type: application/json' -d {text.shell_command(body)}"
+        )
 
     commands = [
         curl("recommend", f'{{"history": [{first}, {last}], "k": 5}}'),

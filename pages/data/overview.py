@@ -48,8 +48,7 @@ def show_overview() -> str | None:
     _show_facts(card, item_words)
     chosen_data = {"train_data": name}
     if place_button("Train on it", "dat_train", st.session_state.update, chosen_data, icon="model_training", type="tertiary"):
-        view = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}
-        st.switch_page("train/page.py", query_params={**view, **chosen_data})
+        st.switch_page("train/page.py", query_params=chosen_data)
     _show_split(data, choices[name], context.user if context is not None and context.dataset.hash == data.hash else None)
     _show_histograms(data, card, item_words)
     with st.expander("Where it comes from", icon=":material/help:"):

@@ -255,8 +255,7 @@ def show_stored_data() -> None:
                 icon="model_training",
                 type="primary",
             ):
-                view = {key: value for key, value in st.query_params.to_dict().items() if key in ("run", "user")}
-                st.switch_page("train/page.py", query_params={**view, **chosen_data})
+                st.switch_page("train/page.py", query_params=chosen_data)
             for label, target, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
                 place_button(label, f"{box}_{entry.id}", st.session_state.update, {"dat_part": target, box: entry.label})
             if not public.is_public():

@@ -109,7 +109,14 @@ def _show_one_run(runs: list[Run]) -> None:
             st.download_button(name, content, f"{run.name}{end}", key=f"train_file{end}", on_click="ignore")
         if run.name.startswith(PREFIX) and not public.is_public():
             with st.popover("Delete", icon=":material/delete:", key="train_ask"):
-                place_button(f"Delete {run.name} for good", "train_gone", _delete_run, run.name, runs, type="primary")
+                place_button(
+                    f"Delete {page_context.escape_markdown(run.name)} for good",
+                    "train_gone",
+                    _delete_run,
+                    run.name,
+                    runs,
+                    type="primary",
+                )
     st.caption("This command trains it again:")
     st.code(presets.retrain_command(run), language="bash", wrap_lines=True)
 

@@ -38,7 +38,7 @@ COUNTED = """() => {
 def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: Any, elsewhere: Any) -> None:
     """The first screen: history, grid, the most wanted and the list in one picture; then the same by keyboard."""
     text = visit.text()
-    assert "What does ELASTIC do with one person’s history?" in text and number_of(text, r"the (\d+) of [\d,]+ experts") == 8
+    assert "What does ELASTIC do with one person’s history?" in text and number_of(text, r"The (\d+) of [\d,]+ experts") == 8
     strip, told = visit.page.locator(".st-key-start_strip"), visit.page.locator(".st-key-start_strip .told")
     fetched = visit.page.evaluate("() => performance.getEntriesByType('resource').map(entry => entry.name)")
     assert len(fetched) > 10 and not [name for name in fetched if "plotly" in name.lower()], "no chart library"

@@ -199,7 +199,7 @@ def test_start_leads_to_the_dispatcher_which_counts_its_lines_and_says_what_come
     visit.page.set_viewport_size(LAPTOP)
     visit.page.locator(".strip .events .node").last.click()
     details = visit.page.locator(".st-key-start_details")
-    expect(details).to_contain_text(re.compile(r"gets back \d+% from expert \d+.*largest parts are \d", re.S))
+    expect(details).to_contain_text(re.compile(r"gets back \d+% from expert \d+.*largest parts of this mix are \d", re.S))
     visit.press("What does each")
     picture = visit.page.locator(".dispatcher")
     expect(picture).to_be_in_viewport(ratio=0.8)  # scrolled there
