@@ -175,8 +175,7 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     try:
         with explain_write_errors(path):
             write(beside)
-            if not beside.is_dir():
-                beside.chmod(0o666 & ~UMASK)  # as any new file: safetensors lets its owner alone read
+            beside.chmod(0o666 & ~UMASK)  # as any new file: safetensors lets its owner alone read
             os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)

@@ -22,8 +22,14 @@ from elastic_core.commands.options import JsonOption, split_commas
 from elastic_core.commands.run_lookup import find_run, print_note
 from elastic_core.core.candidates import PROTOCOLS
 from elastic_core.core.evaluate import NAMES
-from elastic_core.models import model_class
-from elastic_core.results.compare import Comparison, claim_sentence, compare_runs, noise_of_comparison, numbers_text
+from elastic_core.results.compare import (
+    Comparison,
+    claim_sentence,
+    compare_runs,
+    needs_training,
+    noise_of_comparison,
+    numbers_text,
+)
 from elastic_core.results.statistics import NoiseParts
 from elastic_core.runs import Run
 
@@ -69,11 +75,10 @@ def comparison_text(comparison: Comparison, a: str, b: str) -> str:
 
 def budget_note(a: Run, b: Run) -> str:
     """How the budgets of two trainings differ, if they do: then a difference is not the model's alone."""
-    budgets = [{name: getattr(run.config.train, name) for name in BUDGET} for run in (a, b)]
-    ours, theirs = budgets
-    if not all(model_class(run.config.model.name).objective for run in (a, b)):
+    if not (needs_training(a) and needs_training(b)):
         return ""
-    texts = [f"{name} {ours[name]} and {theirs[name]}" for name in BUDGET if ours[name] != theirs[name]]
+    pairs = [(name, getattr(a.config.train, name), getattr(b.config.train, name)) for name in BUDGET]
+    texts = [f"{name} {ours} and {theirs}" for name, ours, theirs in pairs if ours != theirs]
     return f"their budgets differ: {', '.join(texts)}" if texts else ""
 
 

@@ -126,8 +126,9 @@ def read_history(
     """The model, the data (of typed items the catalogue alone), and the history that the list follows."""
     if user is not None:
         _, dataset, model = load_run(run_name)
+        items_read = user_history(dataset, dataset.user_number(user))
         print_note("Read without the held-out last event, which is marked; --all writes lists after all events.")
-        return model, dataset, user_history(dataset, dataset.user_number(user))
+        return model, dataset, items_read
     _, catalog, model = open_items(run_name)
     items = items_by_id(catalog, typed_ids) if typed_ids is not None else items_by_title(catalog, typed_titles or "")
     if not items:

@@ -31,11 +31,12 @@ Stop = Callable[[], bool]
 SELECTION = "NDCG@10"
 PROGRESS = ("epoch", "step", "seconds", "best", "best_epoch")  # what the loop itself goes on from
 ALL_DONE, STOP_REQUESTED = "all epochs done", "asked to stop"
+NO_PATIENCE, NO_MINUTES = "no better validation", "budget of"  # the other reasons begin so
 
 
 def out_of_patience(train: TrainConfig, epoch: int, best_epoch: int) -> str:
     """Return why a training ends for want of a better validation, "" while it does not."""
-    return f"no better validation {SELECTION} in {train.patience} epochs" if epoch - best_epoch >= train.patience else ""
+    return f"{NO_PATIENCE} {SELECTION} in {train.patience} epochs" if epoch - best_epoch >= train.patience else ""
 
 
 def training_clock(train: TrainConfig) -> Callable[[], float]:
@@ -47,7 +48,7 @@ def training_clock(train: TrainConfig) -> Callable[[], float]:
 
 
 def out_of_minutes(minutes: float) -> str:
-    return f"budget of {minutes:g} minutes spent"
+    return f"{NO_MINUTES} {minutes:g} minutes spent"
 
 
 class TrainingCallback:

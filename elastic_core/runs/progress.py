@@ -9,9 +9,9 @@ from types import FrameType
 from typing import Any, TextIO
 
 from elastic_core.core.config import TrainConfig
-from elastic_core.core.train import training_clock
+from elastic_core.core.train import ALL_DONE, NO_MINUTES, NO_PATIENCE, training_clock
 
-GOES_ON = {"no better validation": "more train.patience", "budget of": "more --minutes", "all epochs": "more train.epochs"}
+GOES_ON = {NO_PATIENCE: "more train.patience", NO_MINUTES: "more --minutes", ALL_DONE: "more train.epochs"}
 BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed} {postfix}"
 
 
@@ -45,7 +45,7 @@ class Progress:
         elif kind == "reopened":
             self._line(f"goes on after epoch {event['epoch']} ({event['reason']}); its test will be scored again at the new end")
         elif kind == "over":
-            more = next((what for words, what in GOES_ON.items() if words in event["reason"]), "more --minutes or train.epochs")
+            more = next((more for words, more in GOES_ON.items() if event["reason"].startswith(words)), "a larger budget")
             self._line(f"it has ended ({event['reason']}); {more} would go on")
         if kind in ("end", "over"):
             self.close()

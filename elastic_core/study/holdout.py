@@ -11,6 +11,7 @@ import numpy as np
 from numpy import ndarray
 
 from elastic_core import files, models
+from elastic_core.core.train import NO_MINUTES
 from elastic_core.data import Dataset
 from elastic_core.errors import InputError
 from elastic_core.recipes import STUDIED
@@ -103,7 +104,7 @@ class Holdout:
         """Whether a training that the clock ended was best in its last pass or the one before."""
         for run in self.finished_runs(label):
             end, epochs = run.last_event("end"), run.events("epoch")
-            if "budget of" in str(end.get("reason")) and int(end.get("best_epoch") or 0) >= len(epochs) - 1:
+            if NO_MINUTES in str(end.get("reason")) and int(end.get("best_epoch") or 0) >= len(epochs) - 1:
                 return True
         return False
 

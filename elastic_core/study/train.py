@@ -25,6 +25,7 @@ from filelock import FileLock, Timeout
 from elastic_core import files
 from elastic_core.core.config import ModelConfig, TrainConfig
 from elastic_core.core.evaluate import draw_users
+from elastic_core.core.train import NO_MINUTES
 from elastic_core.data import Dataset, load
 from elastic_core.data.by_time import by_time
 from elastic_core.data.repeats import count_repeats, fitting_protocol
@@ -319,7 +320,7 @@ class Study:
             (holdout, label)
             for holdout in self.holdouts.values()
             for label in holdout.trained
-            if any("budget of" in str(run.last_event("end").get("reason")) for run in holdout.finished_runs(label))
+            if any(NO_MINUTES in str(run.last_event("end").get("reason")) for run in holdout.finished_runs(label))
         ]
         seconds_left = plan.PLANNED * self.request.minutes * 60 - self.clock.seconds - self.plan.after
         more = seconds_left / (SEEDS * len(cut)) - self.plan.besides if cut else 0.0
@@ -409,4 +410,4 @@ def _had_share(run: Run, share: float) -> bool:
     except InputError:
         return False
     reason = str(run.last_event("end").get("reason"))
-    return run.finished and (max(minutes * 60, _seconds_trained(run)) >= share - 0.01 or "budget of" not in reason)
+    return run.finished and (max(minutes * 60, _seconds_trained(run)) >= share - 0.01 or NO_MINUTES not in reason)

@@ -125,7 +125,7 @@ def view_address(**parameters_to_add: str | int) -> str:
     """The full address of this view, the chosen run and person written out; the person by their own id, too, if they have one:
     a number may be somebody else's when the data are cut anew."""
     context = require_context()
-    sidebar_parameters = (control_locks.PARAMETER, CLASS, TEACH, presenter_mode.KEY)  # a teacher's link adds the class
+    sidebar_parameters = (control_locks.PARAMETER, CLASS, TEACH, presenter_mode.KEY)
     parameters = {key: value for key, value in st.query_params.to_dict().items() if key not in sidebar_parameters}
     own_id = user_lookup.own_id(context.dataset, context.user)
     own_id_parameter = {OWN_ID_PARAMETER: own_id} if own_id else {}

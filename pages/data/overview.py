@@ -1,6 +1,7 @@
 """The first part of the Data page: one dataset's card, one person's split, how long histories are, how popular items."""
 
 import functools
+from typing import Literal
 
 import streamlit as st
 
@@ -46,9 +47,7 @@ def show_overview() -> str | None:
     place.empty()
     item_words = inspect.item_words(data)
     _show_facts(card, item_words)
-    chosen_data = {"train_data": name}
-    if place_button("Train on it", "dat_train", st.session_state.update, chosen_data, icon="model_training", type="tertiary"):
-        st.switch_page("train/page.py", query_params=chosen_data)
+    offer_training(name, "dat_train", "tertiary")
     _show_split(data, choices[name], context.user if context is not None and context.dataset.hash == data.hash else None)
     _show_histograms(data, card, item_words)
     with st.expander("Where it comes from", icon=":material/help:"):
@@ -56,6 +55,13 @@ def show_overview() -> str | None:
     with st.expander("All data on this machine", icon=":material/database:"):
         _show_all_data(choices)
     return choices[name].source if choices[name].source in SOURCES else None
+
+
+def offer_training(data_name: str, key: str, kind: Literal["primary", "tertiary"]) -> None:
+    """A button that opens Train with these data."""
+    chosen_data = {"train_data": data_name}
+    if place_button("Train on it", key, st.session_state.update, chosen_data, icon="model_training", type=kind):
+        st.switch_page("train/page.py", query_params=chosen_data)
 
 
 def _show_facts(card: Card, item_words: ItemWords) -> None:

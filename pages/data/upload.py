@@ -18,7 +18,7 @@ from elastic_core.services.data import upload_store as uploads
 from elastic_core.services.data.upload_store import ACCEPTED, ENDINGS, LIMITS, MOST_BYTES, FileOutcome, StoredData, UploadStore
 from pages.components import page_context, page_elements, page_text
 from pages.components.controls import number_input, place_button
-from pages.data import cached, study
+from pages.data import cached, overview, study
 from pages.layout import user_search
 
 NEEDED, PREVIEW = ("user", "item", "time"), 6  # few enough that the table does not scroll under the mouse
@@ -246,16 +246,7 @@ def show_stored_data() -> None:
                 f"{facts['events']:,} events; {page_context.escape_markdown(entry.when)} UTC",
                 width="stretch",
             )
-            chosen_data = {"train_data": entry.label}
-            if place_button(
-                "Train on it",
-                f"dat_train_{entry.id}",
-                st.session_state.update,
-                chosen_data,
-                icon="model_training",
-                type="primary",
-            ):
-                st.switch_page("train/page.py", query_params=chosen_data)
+            overview.offer_training(entry.label, f"dat_train_{entry.id}", "primary")
             for label, target, box in (("Which model?", study.PART, "dat_study"), ("Look at it", "What is in it", "dat_source")):
                 place_button(label, f"{box}_{entry.id}", st.session_state.update, {"dat_part": target, box: entry.label})
             if not public.is_public():

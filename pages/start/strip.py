@@ -68,15 +68,14 @@ def show_strip(
         _expert_data(context, prediction, trace, place, names.get(expert, ""), traffic, parts)
         for place, expert in enumerate(trace.experts)
     ]
+    list_rows = _list_data(context, shades, change, trace, changed)
     n_earlier = next((index for index in trace.indices if index is not None), 0)
     data = {
         "who": f"{context.run.name}~{context.user}",
-        "events": _cut_labels(
-            [_event_data(shades, row, trace, place) for place, row in enumerate(rows.to_dict("records"))], ROOM
-        ),
+        "events": _cut_labels([_event_data(shades, row, trace, place) for place, row in enumerate(rows.to_dict("records"))]),
         "grid": _grid_data(context, prediction, traffic, trace, palette),
         "experts": expert_rows,
-        "list": _cut_labels(_list_data(context, shades, change, trace, changed), ROOM if not changed else 2 * ROOM),
+        "list": list_rows if changed else _cut_labels(list_rows),  # a mark of what changed leaves room for the beginning alone
         "left": [
             {
                 "name": ("★ " if row["is_truth"] else "") + _bare_title(row["title"]),
@@ -107,9 +106,9 @@ def _bare_title(title: str) -> str:
     return inspect.split_year(title)[0]
 
 
-def _cut_labels(items: list[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+def _cut_labels(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same with what stands in the row: names that begin alike could not be told apart there."""
-    labels = inspect.cut_alike([item["name"] for item in items], room)
+    labels = inspect.cut_alike([item["name"] for item in items], ROOM)
     return [item | {"label": label} for item, label in zip(items, labels, strict=True)]
 
 
@@ -117,7 +116,7 @@ def _item_data(shades: item_cards.GenreColours, name: str, row: Mapping[str, Any
     """An item as a cover and its name; pointed at, the browser says its whole title and its genres."""
     colour = shades.colour_of(row["genres"])
     cover = {"initials": item_cards.title_initials(name), "colour": colour, "ink": item_cards.contrast_colour(colour)}
-    return {"name": name, "about": " · ".join([row["title"], *row["genres"]]), "cover": cover}
+    return {"name": name, "label": name, "about": " · ".join([row["title"], *row["genres"]]), "cover": cover}
 
 
 def _event_data(shades: item_cards.GenreColours, row: Mapping[str, Any], trace: ModelTrace, place: int) -> dict[str, Any]:

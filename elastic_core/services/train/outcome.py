@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from elastic_core.core.train import ALL_DONE, NO_MINUTES, NO_PATIENCE
 from elastic_core.errors import InputError
 from elastic_core.results import baselines
 from elastic_core.results.baselines import ONLY_UNSEEN, BaselineComparison
@@ -69,7 +70,7 @@ def describe_outcome(run: Run, among: Iterable[Run] = ()) -> TrainingOutcome:
 
 
 def _ended_by_patience(end: dict[str, Any]) -> bool:
-    return str(end.get("reason", "")).startswith("no better validation")
+    return str(end.get("reason", "")).startswith(NO_PATIENCE)
 
 
 def _why_it_ended(end: dict[str, Any], epochs: int, best: int) -> str:
@@ -81,9 +82,9 @@ def _why_it_ended(end: dict[str, Any], epochs: int, best: int) -> str:
         return f"It stopped by itself: {reason} ({where})."
     if reason == "asked to stop":
         return f"It was stopped by hand in epoch {epochs}. The best weights until then were tested ({where})."
-    if reason == "all epochs done":
+    if reason == ALL_DONE:
         return f"It stopped because all {epochs} epochs were done ({where})."
-    if reason.startswith("budget of"):
+    if reason.startswith(NO_MINUTES):
         return f"It stopped because its time was up: {reason} ({where}; the last epoch may be incomplete)."
     return f"It ended: {reason or 'without a word'} ({where or 'no epoch'})."
 
