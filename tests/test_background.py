@@ -86,10 +86,10 @@ def ask(tiny: Tiny) -> Callable[[Queue[Any]], Job[Any]]:
     return lambda jobs: ASK[jobs.kind](jobs, tiny[1])
 
 
-def wait(ready: Callable[[], object], seconds: float = 60.0) -> None:
+def wait(ready: Callable[[], object], seconds: float = 60.0, state: Callable[[], object] = lambda: "") -> None:
     deadline = time.monotonic() + seconds
     while not ready():
-        assert time.monotonic() < deadline, "nothing happened in time"
+        assert time.monotonic() < deadline, f"nothing happened in time {state()}"
         time.sleep(0.02)
 
 
@@ -110,6 +110,8 @@ def counts(self: Queue[Any], job: Job[Any], context: JobContext) -> str:
 def fork(root: Path, job_id: str, threads: int) -> None:
     """A worker that is a fork of this process, which spares it the seconds of its imports."""
     if child := os.fork():
+        while os.getsid(child) != child:  # as `Popen` does: before that, who kills this process group kills the worker
+            time.sleep(0.001)
         with (root / "children").open("a") as file:
             file.write(f"{child}\n")
         return
@@ -229,6 +231,38 @@ def test_who_only_asks_is_no_worker(root: Path, ask: Callable[..., Job[Any]], sp
     assert spawned == [job.id]
 
 
+def test_a_worker_that_comes_while_one_looks_is_seen(
+    root: Path, ask: Callable[..., Job[Any]], spawned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a second one is started, and while that waits for the lock in vain, nobody starts the next job."""
+    lock = worker_lock(root / "jobs")
+
+    def look(folder: Path, patience: float = 0.0) -> bool:
+        alive = worker_alive(folder, patience)
+        if not lock.is_locked:  # the worker comes right after the first look
+            lock.acquire()
+            with open_table(folder, write=True) as table:
+                table.execute("DELETE FROM worker")
+        return alive
+
+    job = ask(KINDS["train"](root))
+    monkeypatch.setattr(queue, "worker_alive", look)
+    start_next(root)
+    assert lock.is_locked and spawned == [job.id]
+
+
+def test_a_worker_that_waits_in_vain_is_waited_for_no_longer(
+    root: Path, ask: Callable[..., Job[Any]], spawned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "WAIT", 0.1)
+    first, second = ask(KINDS["train"](root)), ask(KINDS["map"](root))
+    with worker_lock(root / "jobs"):
+        worker.do_job(root, second.id)
+        assert spawned == [first.id], "somebody works"
+    start_next(root)
+    assert spawned == [first.id, first.id], "and nobody is on the way"
+
+
 def test_who_asks_at_once_on_many_servers(kind: str, root: Path, ask: Callable[..., Job[Any]], spawned: list[str]) -> None:
     with ThreadPoolExecutor(8) as servers:
         found = {job.id for job in servers.map(lambda _: ask(KINDS[kind](root)), range(8))}
@@ -325,7 +359,7 @@ def test_every_kind_does_its_work_in_processes_that_outlive_the_app(
     os.waitpid(app, 0)
     jobs = {kind: KINDS[kind](root) for kind in KINDS}
     ended = lambda: all(each.list_jobs()[0].ended for each in jobs.values())  # noqa: E731
-    wait(ended, 240)  # reads the lists, starts nothing
+    wait(ended, 240, lambda: [(each.list_jobs()[0], each.list_jobs()[0].log) for each in jobs.values()])  # starts nothing
     assert {each.list_jobs()[0].state for each in jobs.values()} == {"finished"}, [
         each.list_jobs()[0].log for each in jobs.values()
     ]

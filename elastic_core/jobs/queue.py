@@ -437,7 +437,8 @@ def start_next(root: Path) -> None:
         waiting = table.execute("SELECT id, threads FROM jobs WHERE state = 'queued' ORDER BY id LIMIT 1").fetchone()
         started = table.execute("SELECT started FROM worker").fetchone()
         on_its_way = started is not None and -2 < time.time() - started[0] < STARTING  # later than now: the clock was set back
-        if waiting is None or on_its_way:
+        # A worker removes its row when it has the lock, so one that came since the look above is seen here.
+        if waiting is None or on_its_way or worker_alive(folder, PATIENCE):
             return
         table.execute("DELETE FROM worker")
         table.execute("INSERT INTO worker VALUES (?)", (time.time(),))

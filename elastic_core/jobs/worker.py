@@ -22,20 +22,23 @@ from elastic_core.jobs.queue import STOPPED, Job, JobContext, Queue, State
 from elastic_core.machine import keep_memory
 
 BEAT = 0.5  # seconds
+WAIT = 5.0  # seconds for the lock
 SPARE, SPARE_BYTES = "spare", 2**17  # a file that is given up so that a full disk takes the last word
 
 
 def do_job(root: Path, job_id: str) -> None:
-    """Does one job. Returns at once if another worker has the lock, or if the job is not queued any more."""
+    """Does one job. Returns after `WAIT` if another worker has the lock, and at once if the job is not queued any more."""
     folder, lock = root / "jobs", queue.worker_lock(root / "jobs")
     try:
-        lock.acquire(timeout=5.0)
-    except Timeout:
+        lock.acquire(timeout=WAIT)
+    except Timeout:  # nobody may wait for this process any more, and who has the lock may just have ended and believed it comes
+        with suppress(InputError):
+            _remove_claim(folder)
+            queue.start_next(root)
         return
     go_on = True
     try:
-        with queue.open_table(folder, write=True) as table:
-            table.execute("DELETE FROM worker")
+        _remove_claim(folder)
         queued = _find_job(root, job_id)
         if queued is not None:
             go_on = _run_in_worker(*queued, lock)
@@ -44,6 +47,12 @@ def do_job(root: Path, job_id: str) -> None:
         go_on = False
     finally:
         _release_lock(root, lock, go_on=go_on)
+
+
+def _remove_claim(folder: Path) -> None:
+    """No worker is on its way any more: this one has come."""
+    with queue.open_table(folder, write=True) as table:
+        table.execute("DELETE FROM worker")
 
 
 def _find_job(root: Path, job_id: str) -> tuple[Queue[Any], Job[Any]] | None:
