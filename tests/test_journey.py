@@ -154,7 +154,7 @@ def test_the_tiny_example_is_attention_there_and_back_or_slots() -> None:
     assert "gets {} of A and {} of B back".format(*percents((experts @ items[-1]).softmax(0).tolist())) in text
     text = told("EXAMPLE_SLOTS")
     shares = (items @ experts.T).softmax(1)
-    holds = gated_slots.hold_last(items.unsqueeze(0), shares.T.unsqueeze(0))[0]
+    holds = gated_slots.hold_last(items.unsqueeze(0), gated_slots.held_events(shares.T.unsqueeze(0)))[0]
     left = [shares[at] * (1 - shares[at + 1 :]).prod(0) for at in range(3)]
     says = holds + torch.tensor(VOTES)[:, None] * experts
     back, alone = (says @ items[-1]).softmax(0), (says @ items.T).softmax(1)

@@ -209,7 +209,8 @@ class EventEmbedding(nn.Module):
         """What the events are and where they stand: `[B, N, d]`, zero on padding. Raises InputError for too many."""
         if self.positions is not None and content.shape[1] > len(self.positions):
             raise InputError(f"this model reads {len(self.positions)} events, not {content.shape[1]}")
-        return zero_padding(self.dropout(content + self.positions_of(slice(-content.shape[1], None))), real)
+        placed = content if self.positions is None else content + self.positions_of(slice(-content.shape[1], None))
+        return zero_padding(self.dropout(placed), real)
 
     def positions_of(self, columns: slice | int) -> Tensor | float:
         """The positions of these columns of a full window `[n, d]` or `[d]`; 0 without positions."""

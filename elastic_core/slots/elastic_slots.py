@@ -32,7 +32,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elastic_core.core.elastic import InterestMemory, QueriedMemory, SharedInterests
-from elastic_core.core.layers import Dropout, EventEmbedding, FeedForward, LocalConvolution, linear, zero_padding
+from elastic_core.core.layers import (
+    Dropout,
+    EventEmbedding,
+    FeedForward,
+    LocalConvolution,
+    add_in_place,
+    add_product,
+    linear,
+    zero_padding,
+)
 from elastic_core.models import (
     Attribution,
     Batch,
@@ -114,8 +123,8 @@ class SlotLayer(nn.Module):
 
     def mix_slots(self, x: Tensor, slots: Tensor, mixed: Tensor, p: Tensor, local: Tensor) -> Tensor:
         """The next x: the slots' weights `[B, k, n]` and mixture `[B, n, d]` and what came just before go in."""
-        read = torch.baddbmm(linear(mixed, self.slot_value.weight, self.slot_value.bias), slots.mT, self.expert_value(p))
-        return self.feed_forward(x + self.dropout(read + local))
+        read = add_product(linear(mixed, self.slot_value.weight, self.slot_value.bias), slots.mT, self.expert_value(p))
+        return self.feed_forward(add_in_place(self.dropout(add_in_place(read, local)), x))
 
     def part_log_shares(self, h: Tensor, scores: Tensor, lately: Tensor) -> Tensor:
         """The logarithms of what every part has of the prediction, `[B, k + 1, n]`: slots by what events ask of them `[B, k, n]`
@@ -288,21 +297,24 @@ class ElasticSlots(WithItemDistributions, StreamingModel, TracingModel):
         """The state of the last event, `[B, D]`: what slots hold at the end is one product, without chunks."""
         layer, strength = self.layers[-1], self._write_strengths(batch.items, retrieved, masses)
         steps = strength[:, :-1]
-        first = self._first_read(steps)
+        held = held_events(steps.double())
+        first = self._first_read(steps, held)
         x, h, _ = self._read_layers(batch, retrieved, steps, first)
         counted = torch.cat([strength, batch.real.unsqueeze(1).to(strength.dtype)], 1)
         lately = recent_logarithms(count_recent(counted, self.half_lives))
         return self._predict_last(
-            x[:, -1:], h[:, -1:], hold_last(h, steps[..., first:]), retrieved, layer.local_context(h, True), lately
+            x[:, -1:], h[:, -1:], hold_last(h, held[..., first:]), retrieved, layer.local_context(h, True), lately
         )
 
-    def _first_read(self, steps: Tensor) -> int:
-        """The first column that the last state depends on: layer by layer downwards, what slots have forgotten is left out."""
-        column = steps.shape[-1] - 1
-        if column < SHORT or steps.requires_grad or steps.device.type != "cpu" or torch.compiler.is_compiling():
+    def _first_read(self, steps: Tensor, held: Tensor) -> int:
+        """The first column that the last state depends on: layer by layer downwards, what slots have forgotten is left out.
+        `held` is what they hold at the end, in float64."""
+        if steps.shape[-1] <= SHORT or steps.requires_grad or steps.device.type != "cpu" or torch.compiler.is_compiling():
             return 0
-        for _ in self.layers:
-            column = first_held(steps, column, self.config.conv_width - 1)
+        column = first_held(held, self.config.conv_width - 1)
+        for _ in self.layers[1:]:
+            if column:
+                column = first_held(held_events(steps[..., : column + 1].double()), self.config.conv_width - 1)
         return column
 
     def _predict_last(

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elastic_core.core.layers import in_full_precision
+from elastic_core.core.layers import add_product, in_full_precision
 
 CHUNK = 16
 LEAST = 1e-6  # a slot never forgets all: take stays finite
@@ -50,8 +50,9 @@ def factor_steps(steps: Tensor, chunk: int = CHUNK) -> Decay:
 
 
 def cut_events(x: Tensor, chunk: int) -> Tensor:
-    """Events `[B, N, d]` in chunks `[B, c, C, d]`, zero after the last."""
-    return functional.pad(x, (0, 0, 0, -x.shape[1] % chunk)).unflatten(1, (-1, chunk))
+    """Events `[B, N, d]` in chunks `[B, c, C, d]`, zero after the last; `x` itself where they come out even."""
+    missing = -x.shape[1] % chunk
+    return (functional.pad(x, (0, 0, 0, missing)) if missing else x).unflatten(1, (-1, chunk))
 
 
 @in_full_precision
@@ -95,9 +96,9 @@ def hold_rows(rows: Tensor, decay: Decay, more: int = 0) -> Tensor:
 
 
 @in_full_precision
-def hold_last(x: Tensor, steps: Tensor) -> Tensor:
-    """What the slots hold after the last event, `[B, k, d]`: one product, without chunks."""
-    return held_events(steps).to(x.dtype) @ x
+def hold_last(x: Tensor, held: Tensor) -> Tensor:
+    """What the slots hold after the last event, `[B, k, d]`, of `held_events`: one product, without chunks."""
+    return held.to(x.dtype) @ x
 
 
 @in_full_precision
@@ -113,7 +114,7 @@ def read_slots(x: Tensor, decay: Decay, queries: Tensor, bias: Tensor) -> tuple[
     slots = (score_slots(events, before, decay, queries) + bias).softmax(1)  # [B, k, N]
     slot_weights = decay.keep * cut_events(slots.mT, chunk).mT  # [B, c, k, C]
     inside = (slot_weights.mT @ decay.take).tril().to(x.dtype)  # [B, c, t, j]
-    mixed = inside @ events + slot_weights.to(x.dtype).mT @ before
+    mixed = add_product(inside @ events, slot_weights.to(x.dtype).mT, before)
     return slots, mixed.flatten(1, 2)[:, :n]
 
 
@@ -160,14 +161,14 @@ def held_events(steps: Tensor) -> Tensor:
     return (later.masked_fill(later < 1e-30, 0) * w).to(steps.dtype)
 
 
-def first_held(steps: Tensor, column: int, before: int = 0) -> int:
-    """The first column that must be read by whoever reads slots from `column` on, for steps `[B, k, N]` and any layer's events.
+def first_held(held: Tensor, before: int = 0) -> int:
+    """The first column that must be read by whoever reads slots from the last on, of `held_events` up to there, in float64, for
+    any layer's events.
 
-    A slot at t is Σ_j D[t, j] h_j, and D[t + 1, j] = (1 - w_{t+1}) D[t, j] <= D[t, j] for every j <= t. So if at t = `column` the
+    A slot at t is Σ_j D[t, j] h_j, and D[t + 1, j] = (1 - w_{t+1}) D[t, j] <= D[t, j] for every j <= t. So if at the last t the
     weights of all events before some column c add up to less than FORGOTTEN, they do so at every later t, and without these
     events a slot moves by less than FORGOTTEN times the largest of them: float32 rounds more away. `before` more columns are
     read for what came just before (the convolution). Untrained slots read some 120 events of any number, trained ones 160 of 200
     and 320 of 1,024 (4,096 events in a fifth of the time). It asks the device: not for a GPU."""
-    held = held_events(steps[..., : column + 1].double())
     earlier = (held.cumsum(-1) - held).amax((0, 1))  # of all events before each column; it only grows
-    return min(max(int((earlier < FORGOTTEN).sum()) - 1, 0), max(column - before, 0))
+    return min(max(int((earlier < FORGOTTEN).sum()) - 1, 0), max(held.shape[-1] - 1 - before, 0))

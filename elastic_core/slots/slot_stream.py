@@ -11,7 +11,15 @@ from elastic_core.core.batches import Batch
 from elastic_core.core.contract import Retrieved
 from elastic_core.core.layers import zero_padding
 from elastic_core.core.stream import Stream, StreamState
-from elastic_core.slots.gated_slots import LEAST, count_recent, factor_steps, hold_last, read_slots, recent_logarithms
+from elastic_core.slots.gated_slots import (
+    LEAST,
+    count_recent,
+    factor_steps,
+    held_events,
+    hold_last,
+    read_slots,
+    recent_logarithms,
+)
 
 
 class SlotStream(Stream):
@@ -39,7 +47,7 @@ class SlotStream(Stream):
         tail, decay = max(model.config.conv_width - 1, 0), factor_steps(strength[:, :-1])
         for i, layer in enumerate(model.layers):
             h = zero_padding(layer.norm(x), real)
-            state[f"{i}.held"] = hold_last(h, strength[:, :-1])
+            state[f"{i}.held"] = hold_last(h, held_events(strength[:, :-1]))
             state[f"{i}.tail"] = functional.pad(h, (0, 0, tail, 0))[:, h.shape[1] :]
             if not layer.final:
                 slots = read_slots(h, decay, *layer.query_slots(h, retrieved.interests))
