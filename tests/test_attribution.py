@@ -86,7 +86,7 @@ def test_experts_say_of_a_slot_what_the_first_screen_says(small_world: Dataset) 
     for rank, event_share in enumerate(held, 1):
         contents = summarize_slot(small_world, history.items, event_share[-len(history.items) :], "")
         ranked = pd.DataFrame({"user": [user], "rank": [rank]})
-        (items,) = expert_users._most_read_items(EvaluationContext(model, small_world, None), ranked)  # type: ignore[arg-type]
+        ((items,), _) = expert_users._most_read_items(EvaluationContext(model, small_world, None), ranked)  # type: ignore[arg-type]
         assert contents is not None and items.index[0] == contents.item
         assert items["share"].iloc[0] == pytest.approx(contents.share, rel=1e-4)
 

@@ -103,6 +103,7 @@ SHORT_VARIANTS = {
     "query-mean": "one average query",
 }
 BUDGET = re.compile(r" \([\d.]+ minutes[^()]*\)")  # of a name, where all that are compared have the same
+SIZE = re.compile(r", K = \d+², k = \d+")  # of a name
 LONG_HISTORIES = 500  # events: a made-up world with longer histories says so
 USUAL_ITEMS = (800, 1_280)  # of the made-up worlds that open in the app; others say how many they have
 MADE_UP, FILMS = "made-up worlds", "real films"
@@ -146,6 +147,12 @@ def system_title(system: System, runs: Sequence[Run]) -> str:
     size = f", K = {model.n_subkeys}², k = {model.k}" if hasattr(model, "n_subkeys") and hasattr(model, "k") else ""
     uneven = f" {UNEVEN}" if any("targets" not in row for run in runs for row in run.events("epoch")) else ""
     return f"{model_label(system.model)}{size}{recipe_label(system)}{uneven}{diverged}"
+
+
+def shorten_titles(titles: Sequence[str]) -> list[str]:
+    """The same without budgets and sizes, where that keeps them apart."""
+    short = [SIZE.sub("", BUDGET.sub("", title)) for title in titles]
+    return short if len(set(short)) == len(set(titles)) else [BUDGET.sub("", title) for title in titles]
 
 
 def mark_notes(titles: Iterable[str]) -> list[str]:

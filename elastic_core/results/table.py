@@ -29,13 +29,13 @@ from elastic_core.results.compare import (
 from elastic_core.results.reproduce import System
 from elastic_core.results.systems import (
     BASELINES,
-    BUDGET,
     DataSet,
     Systems,
     is_variant,
     join_names,
     our_systems,
     rivals_of,
+    shorten_titles,
     system_title,
     variants_of,
 )
@@ -332,7 +332,8 @@ def system_summary(table: pd.DataFrame, differences: pd.DataFrame, ours: str) ->
     if compared.empty:
         lead_text = table.loc[table["system"] == ours, "beside the baseline"].iloc[0]
         return f"{ours} is the only system here." if (table["label"] != "").all() else f"{ours} is {lead_text}."
-    names, ours = compared["system"].str.replace(BUDGET, "", regex=True), BUDGET.sub("", ours)
+    ours, *short_names = shorten_titles([ours, *compared["system"]])
+    names = pd.Series(short_names, compared.index, dtype=object)
     better, worse = (names[compared["winner"] == side].tolist() for side in ("A", "B"))
     counted = compared["seeds_counted"].astype(bool)
     n_trained_once = int((~counted & (compared["winner"] == "")).sum())

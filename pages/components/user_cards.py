@@ -13,7 +13,7 @@ from pages.components.controls import choose_one
 from pages.components.item_cards import ItemCard
 from pages.components.page_context import Context
 
-MARKS = {"up": "↑ from {}", "down": "↓ from {}", "new": "new, was {}", "same": "=", BELOW: "was {}"}
+MARKS = {"up": "was {}", "down": "was {}", "new": "new", "same": "=", BELOW: "was {}"}
 NEXT_BASKET = "was in the next basket"
 ALL_ITEMS, UNSEEN_ITEMS = "everything", "what is new to them"
 

@@ -20,13 +20,18 @@ LINE_HEIGHT, TWO_LINES = 25, 36  # pixels of a row, and of one whose name takes 
 
 
 def draw_forest(
-    table: pd.DataFrame, colours: Palette, sides: tuple[str, str], row: str = "short", family: str | None = None
+    table: pd.DataFrame,
+    colours: Palette,
+    sides: tuple[str, str],
+    row: str = "short",
+    family: str | None = None,
+    reach: float = 0.0,
 ) -> go.Figure:
     """A minus B in NDCG@10, which people know as `sides`, with its interval, one line a row, zero marked. Filled where a
     difference may be claimed (`winner`), else hollow.
 
     `table`: the columns `row` names, n, A, B, difference, low, high, winner. With `family`, a column, rows of one family stand
-    under its name."""
+    under its name. `reach`: how far from zero the axis goes at least, so that charts can share it."""
     rows, heads = _place_rows(table.assign(name=table[row].map(safe), label=table[row].map(_two_lines)), family)
     claimed = (rows["winner"] != "").to_numpy()
     colour = np.where(rows["difference"] > 0, colours.cool[1], colours.warm[1])
@@ -44,7 +49,7 @@ def draw_forest(
     )  # fmt: skip
     top = float(rows["y"].max()) + (1.6 if heads else 0.7)
     same_n = len(rows) > 1 and rows["n"].nunique() == 1  # then it is said once, below
-    span = float(max(rows["high"].max(), -rows["low"].min(), 1e-4))
+    span = float(max(rows["high"].max(), -rows["low"].min(), reach, 1e-4))
     title = "NDCG@10, difference" + (f"<br>n = {rows['n'].iloc[0]:,}" if same_n else "")
     row_height = TWO_LINES if rows["label"].str.contains("<br>").any() else LINE_HEIGHT
     figure.update_layout(LAYOUT, height=124 + int(row_height * top), annotations=_place_notes(rows, colours, sides, top, same_n))

@@ -16,6 +16,7 @@ from elastic_core.results.systems import (
     main_protocol,
     mark_notes,
     short_label,
+    shorten_titles,
     usual_partner,
 )
 from elastic_core.results.table import (
@@ -93,7 +94,8 @@ def show_systems() -> None:
         results.random_ndcg(context.dataset, protocol) if context is not None and context.dataset.hash == data_set.hash else None
     )
     rows, columns = (table, list(COLUMNS)) if shows_all else (main, list(COLUMNS)[:FIRST_COLUMNS])
-    draw_differences(differences if shows_all else differences[differences["label"].isin(main["label"])], ours_name)
+    drawn_labels = [str(label) for label in (differences if shows_all else main)["label"]]
+    draw_differences(select_labels(differences, drawn_labels), ours_name, common_reach(data_set, ours, protocol, drawn_labels))
     draw_table(data_set, with_chance(rows, chance), protocol, columns)
     other = choose_other(data_set, table, ours_name, ours, context)
     draw_pair(data_set, table, (ours, other), protocol)
@@ -203,13 +205,28 @@ def with_short_names(data_set: DataSet, table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**{"system": [name.replace(" minutes of processor time)", " min)") for name in names], BESIDE: leads})
 
 
-def draw_differences(table: pd.DataFrame, ours: str) -> None:
+def select_labels(table: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
+    return table[table["label"].isin(labels)]
+
+
+def common_reach(data_set: DataSet, ours: System, protocol: str, labels: list[str]) -> float:
+    """How far from zero the intervals of these systems go under this protocol and those like it, which draw as many candidates:
+    one axis for them all, or a protocol with small differences would look like one with large ones."""
+    alike = [each for each in PROTOCOLS if each.endswith("100") == protocol.endswith("100")]
+    tables = [select_labels(results.cached_differences(data_set, ours, each), labels) for each in alike]
+    return max((float(table[["low", "high"]].abs().max().max()) for table in tables if len(table)), default=0.0)
+
+
+def draw_differences(table: pd.DataFrame, ours: str, reach: float) -> None:
+    """`ours` minus each of `table`, on an axis that goes as far as `reach` on both sides."""
     if table.empty:
         return
-    sides = (BUDGET.sub("", ours), "the other")
-    st.markdown(f"**{page_context.escape_markdown(sides[0])} minus each of the others**")
-    table = table.assign(short=table["short"].str.replace(BUDGET, "", regex=True))
-    figure = cache.cached_figure(charts.draw_forest, table, page_context.theme_palette(), sides, family="family")
+    ours, *names = shorten_titles([ours, *table["short"]])
+    sides = (ours, "the other")
+    others = "the other" if len(table) == 1 else f"each of {len(table)} others"
+    st.markdown(f"**{page_context.escape_markdown(sides[0])} minus {others}**")
+    table = table.assign(short=names)
+    figure = cache.cached_figure(charts.draw_forest, table, page_context.theme_palette(), sides, family="family", reach=reach)
     claimed = "; ".join(table.loc[table["winner"] != "", "claim"]) or "nothing may be claimed"
     alt = f"NDCG@10 of {ours} minus each of {len(table)} systems, with intervals. {claimed}."
     page_elements.show_chart(
@@ -224,7 +241,7 @@ def draw_pair(data_set: DataSet, table: pd.DataFrame, pair: tuple[System, System
     if comparison is None or pair[0] == pair[1]:
         return
     titles = table.set_index("label")["system"]
-    a, b = (BUDGET.sub("", str(titles[str(system)])) for system in pair)
+    a, b = shorten_titles([str(titles[str(system)]) for system in pair])
     st.markdown(f"**{page_context.escape_markdown(claim_sentence(comparison, a, b))}**")
     draw_numbers(comparison, a, b)
     protocol_rows = protocol_table(comparisons)

@@ -130,7 +130,8 @@ def _show_user(subject: Subject, row: dict[str, Any]) -> None:
         reading_text = ", ".join(f"{title} **{share:.0%}** (×\u00a0{times:.1f})" for title, share, times in parts)
     else:
         reading_text = f"last {plural}: " + ", ".join(titles)
-    text_column.markdown(f"{reading_text}  \n:small[:gray[{row['events']} {plural} in all; {place_text}]]")
+    empty_text = f"; {row['empty']:.0%} of the slot is still empty" if row["empty"] >= 0.01 else ""
+    text_column.markdown(f"{reading_text}  \n:small[:gray[{row['events']} {plural} in all{empty_text}; {place_text}]]")
 
 
 def _show_own_experts(subject: Subject, user: int) -> None:

@@ -533,7 +533,7 @@ function talk(me) {
   rows.forEach((row, line) => row.forEach((words, at) => { me.cells[line + 1][at + 1].textContent = words }))
   const all = me.agreed === me.tried
   me.agree.classList.toggle('wrong', !all)
-  write(me.agree, won ? `${all ? '✓' : '✗'} ${fill(all ? w.agree : w.wrong, { long: many(n.long), k, agreed: many(me.agreed), tried: many(me.tried) })}` : '')
+  write(me.agree, won ? `${all ? '✓' : '✗'} ${fill(all ? w.agree : w.wrong, { long: many(n.long), k })}` : '')
   me.note.textContent = won ? data.note : ''
   write(me.calc, calculation(me, won))
   me.svg.setAttribute('aria-label', fill(w.alt, { side: many(side), step, ...given }) + (won ? ` ${found.winners.map((one, at) => `${at + 1}. ${fill(w.square, { row: many(one.row), column: many(one.column) })}`).join(', ')}.` : ''))

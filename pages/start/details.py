@@ -155,6 +155,10 @@ def _show_expert(context: Context, expert: int, edited_user: EditedUser, predict
         st.markdown("**Who uses it?**")
         values = {"load": f"{traffic.load[expert]:,.0f}", "people": f"{len(traffic.experts):,}"}
         st.markdown(TEXT("USED", even=f"{traffic.experts.size / len(traffic.load):,.0f}", **values))
+        retrieval = prediction.retrieved
+        if retrieval is not None and retrieval.votes is not None and retrieval.ballots.mean_vote_share is not None:
+            mean_share = float(retrieval.ballots.mean_vote_share[expert])
+            st.markdown(TEXT("VOTES", votes=float(retrieval.votes[0, expert]), usual=mean_share))
     with effect:
         st.markdown("**What changes without it?**")
         if not retrieved:

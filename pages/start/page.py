@@ -258,11 +258,10 @@ def show_agreement() -> None:
     agreement = share_agreement(context.open_run, N_USERS, context.keep_seen)
     if agreement is not None:
         weak_verdict = "Not always, but far more often than by chance" if agreement.owners >= 3 * agreement.chance else "Rarely"
-        is_weak = agreement.owners < 0.9
         verdict = "Yes" if agreement.owners >= 0.9 else "Mostly" if agreement.owners >= 0.5 else weak_verdict
         n_owned, n_by_chance = (round(share * agreement.n_users) for share in (agreement.owners, agreement.chance))
         text = TEXT("truth", truly=verdict, people=agreement.n_users, owners=n_owned, chance=n_by_chance)
-        agreement_place.markdown(f"{text} {TEXT('why not', many=item_words.plural)}" if is_weak else text)
+        agreement_place.markdown(f"{text} {TEXT('small share', many=item_words.plural)}")
 
 
 def show_links() -> None:

@@ -9,6 +9,7 @@ from elastic_core.results.systems import DataSet, labels_apart, main_protocol, u
 from elastic_core.results.table import ranked_under
 from elastic_core.runs import Run
 from elastic_core.services.journey.trace import opening_events
+from elastic_core.services.keys import search
 from elastic_core.services.person.inspect import ItemWords
 from elastic_core.services.tour import measured_answers as tour_answers
 from elastic_core.services.tour.measured_answers import Answer, TourContext
@@ -38,9 +39,11 @@ class Step(NamedTuple):
     bound: Mapping[str, Any]
     memory: bool  # the answer needs a run that retrieves
 
-    def with_item_words(self, words: ItemWords, pair: tuple[str, str] = PAIR) -> "Step":
-        """The same with the names that the data gives its items, and those of the two systems that are compared."""
+    def with_item_words(self, words: ItemWords, pair: tuple[str, str] = PAIR, retrieval: str = "") -> "Step":
+        """The same with the names that the data gives its items, those of the two systems that are compared, and a sentence on
+        how the run finds its experts."""
         names = {"one": words.singular, "many": words.plural, "a": words.with_article, "ours": pair[0], "other": pair[1]}
+        names["retrieval"] = retrieval
         texts = {part: getattr(self, part).format(**names) for part in ("text", "look", "task", "question")}
         return self._replace(**texts)
 
@@ -108,10 +111,17 @@ def fill_words(step: Step) -> Step:
     """The step with the words of the view that is open."""
     context = page_context.require_context()
     pair = _pair_to_compare(context.run) if "{ours}" in step.question else None
-    if pair is None:
-        return step.with_item_words(context.item_words)
-    names = map(page_context.escape_markdown, labels_apart(context.run, pair[0].systems[pair[2]][0]))
-    return step.with_item_words(context.item_words, tuple(f"**{name}**" for name in names))
+    labels = PAIR
+    if pair is not None:
+        names = map(page_context.escape_markdown, labels_apart(context.run, pair[0].systems[pair[2]][0]))
+        labels = tuple(f"**{name}**" for name in names)
+    return step.with_item_words(context.item_words, labels, _describe_retrieval(context) if context.model.retrieves else "")
+
+
+def _describe_retrieval(context: page_context.Context) -> str:
+    section = "by votes" if search.has_votes(context.model) else "by one query"
+    k = cache.route_everybody(context.open_run).experts.shape[1]
+    return TEXT(section, one=context.item_words.singular, k=k)
 
 
 def measure_answer(step: Step) -> Answer | None:

@@ -179,7 +179,7 @@ def test_the_votes_of_all_events_elect_the_experts_of_the_person(voters: Page) -
     assert list(tally.layout.yaxis.ticktext) == [*named, "all others"]
     given = drawn(app)
     assert given["steps"] == list(steps.VOTING)
-    assert f"The **{len(experts)} experts** with the most votes after that" in given["says"]["Vote"]
+    assert f"The **{len(experts)} experts** with the most votes left" in given["says"]["Vote"]
 
 
 def test_the_event_that_asks_can_be_chosen_and_is_followed(voters: Page, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_the_bet_on_two_models_is_about_the_pair_of_the_page(opened: Open, app_r
     (told,) = (block.value for block in [*app.success, *app.info] if block.value.startswith(("Right.", "Your bet was")))
     means = [Run(app_runs / name).report().metrics["full-seen"]["NDCG@10"] for name in ("tiny", "tiny-peer")]
     assert "**We cannot tell**. Trained once, so it may be luck" in told.replace("\\", "") and len(app.metric) == 3, "no p"
-    assert f"{means[0]:.4f} for" in told and f"{means[1]:.4f} for SASRec" in told
+    assert f"is {means[0]:.4f} and {means[1]:.4f}, the difference" in told
     assert [metric.value for metric in app.metric][:2] == [f"{mean:.4f}" for mean in means]
 
 

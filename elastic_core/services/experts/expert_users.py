@@ -40,7 +40,7 @@ def rank_users(survey: Survey, expert: int) -> pd.DataFrame:
 def example_users(context: EvaluationContext, survey: Survey, expert: int) -> pd.DataFrame:
     """Choose people from every band, the band's own middle first, and at random among those who retrieve it: group, user, score,
     margin, rank (0 = not retrieved), events, items, shares, times (the shares over those that the items have of the events that
-    the model reads).
+    the model reads), empty (the part of the slot that nothing fills yet).
 
     `items` are up to four of the person's history of which the expert holds, or reads, most, `shares` of it; where the model does
     not say so, the most recent, shares empty."""
@@ -54,7 +54,7 @@ def example_users(context: EvaluationContext, survey: Survey, expert: int) -> pd
     chosen["random"] = retrieved.iloc[sample_indices(len(retrieved), EACH + 1, seed=expert)]
     frame = pd.concat(chosen, names=["group", "user"]).reset_index()
     frame["events"] = context.dataset.readable_lengths()[frame["user"]]
-    read = _most_read_items(context, frame)
+    read, frame["empty"] = _most_read_items(context, frame)
     frame["items"] = [tuple(items.index.tolist()) for items in read]
     known = [items.dropna() for items in read]
     frame["shares"] = [tuple(items["share"].tolist()) for items in known]
@@ -63,19 +63,22 @@ def example_users(context: EvaluationContext, survey: Survey, expert: int) -> pd
 
 
 @torch.inference_mode()
-def _most_read_items(context: EvaluationContext, ranked: pd.DataFrame) -> list[pd.DataFrame]:
+def _most_read_items(context: EvaluationContext, ranked: pd.DataFrame) -> tuple[list[pd.DataFrame], list[float]]:
     """Return, of each history, the items (index) of which the expert holds, or reads, most: `share`, their part of it, and
-    `even`, their part of the history. Where the model does not say so, the most recent, without numbers."""
+    `even`, their part of the history; and which part of the slot all events leave empty. Where the model does not say so, the
+    most recent, without numbers."""
     batch = batch_of(context.model, context.dataset, ranked["user"].to_numpy())
-    event_shares, read = _event_shares(context.model, batch), []
+    event_shares, read, empty = _event_shares(context.model, batch), [], []
     for row, (items, rank) in enumerate(zip(batch.items.numpy(), ranked["rank"], strict=True)):
         real = items > 0
         if event_shares is None or not rank:
             read.append(pd.DataFrame({"share": np.nan, "even": np.nan}, items[real][::-1][:ITEMS]))
+            empty.append(0.0)
         else:
             events = pd.DataFrame({"share": event_shares[row, rank - 1][real], "even": 1 / real.sum()})
             read.append(events.groupby(items[real]).sum().nlargest(ITEMS, "share"))
-    return read
+            empty.append(max(1 - float(events["share"].sum()), 0.0))
+    return read, empty
 
 
 def _event_shares(model: Recommender, batch: Batch) -> np.ndarray | None:

@@ -206,7 +206,9 @@ class Dispatch(NamedTuple):
         parts = [(share, f"from expert {expert}") for share, expert in zip(shares, self.experts, strict=True)]
         sentence = f"{_bare_title(self.titles[event])} gets back {_list_parts(parts) or 'nothing'}."
         if items := _list_parts([(share, _bare_title(title)) for title, share in self.reached[event]]):
-            sentence += f" The largest parts of this mix are {items}; later items are not in it. No two items were compared."
+            sentence += f" The largest parts of this mix are {items}."
+            if event < len(self.titles) - 1:
+                sentence += " At this point, the slots hold nothing of what came later."
         return sentence
 
     def describe_slot(self, place: int) -> str:

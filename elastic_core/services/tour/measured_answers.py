@@ -115,11 +115,9 @@ def answer_holders(context: TourContext) -> Answer:
     assert context.traffic is not None
     hot, (low, high) = hot_experts(context.traffic, context.user), random_load_limits(context.traffic)
     first = hot[hot["expert"] == strongest_expert(context.model, _start_prediction(context))].iloc[0]
-    by_chance = context.traffic.load.mean()
     text = (
         f"Expert {first['expert']:.0f} is the strongest of person {context.user + 1}. {first['load']:.0f} of "
-        f"{len(context.traffic.experts):,} people use it. If experts were chosen at random, it would be about {by_chance:.0f} "
-        f"(usually {low} to {high})."
+        f"{len(context.traffic.experts):,} people use it. If experts were chosen at random, it would be {low} to {high}."
     )
     return Answer((HOT, USUAL, COLD).index(first["kind"]), text)
 
@@ -182,10 +180,9 @@ def answer_better(context: TourContext, comparison: Comparison, other: Run) -> A
     """Is one of two systems better than chance explains, the chance of training among it?"""
     own_label, other_label = labels_apart(context.run, other)
     text = true_minus(
-        f"{claim_sentence(comparison, own_label, other_label)} The mean of all trainings is {comparison.mean_a:.4f} for "
-        f"{own_label} and {comparison.mean_b:.4f} for {other_label} (NDCG@10 {AMONG[comparison.protocol]}). Difference "
-        f"{comparison.difference:+.4f} (95% {comparison.low:+.4f} to {comparison.high:+.4f}). This is under "
-        f"{comparison.protocol}, the protocol that fits these data best."
+        f"{claim_sentence(comparison, own_label, other_label)} Their NDCG@10 {AMONG[comparison.protocol]} is "
+        f"{comparison.mean_a:.4f} and {comparison.mean_b:.4f}, the difference {comparison.difference:+.4f} "
+        f"(95% {comparison.low:+.4f} to {comparison.high:+.4f})."
     )
     return Answer({"A": 0, "": 1, "B": 2}[who_is_better(comparison)], text)
 
