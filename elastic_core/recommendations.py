@@ -81,6 +81,23 @@ class Recommendations:
         )
 
 
+def find_items(catalog: Catalog, ids: Iterable[Id]) -> tuple[ndarray, int]:
+    """Dense ids int64 of the items that a catalogue has, and the number of those it has not."""
+    dense = np.array([catalog.find_item(id_text(raw)) for raw in ids], dtype=np.int64)
+    return dense[dense > 0], int((dense == 0).sum())
+
+
+def allowed_items(catalog: Catalog, exclude: Iterable[Id] = (), only: Iterable[Id] | None = None) -> Tensor:
+    """Which items may be suggested, bool `[n_items + 1]`."""
+    allowed = torch.ones(catalog.n_items + 1, dtype=torch.bool)
+    if only is not None:
+        allowed[:] = False
+        allowed[find_items(catalog, only)[0]] = True
+    allowed[find_items(catalog, exclude)[0]] = False
+    allowed[0] = False  # padding
+    return allowed
+
+
 class ItemRanker:
     """Makes lists with one model, again and again.
 
@@ -137,19 +154,12 @@ class ItemRanker:
         return torch.from_numpy(counts).float()
 
     def find_items(self, ids: Iterable[Id]) -> tuple[ndarray, int]:
-        """Dense ids int64 of the items that the run knows, and the number of those it does not."""
-        dense = np.array([self.catalog.find_item(id_text(raw)) for raw in ids], dtype=np.int64)
-        return dense[dense > 0], int((dense == 0).sum())
+        """See the function `find_items`."""
+        return find_items(self.catalog, ids)
 
     def allowed_items(self, exclude: Iterable[Id] = (), only: Iterable[Id] | None = None) -> Tensor:
-        """Which items may be suggested, bool `[n_items + 1]`."""
-        allowed = torch.ones(self.catalog.n_items + 1, dtype=torch.bool)
-        if only is not None:
-            allowed[:] = False
-            allowed[self.find_items(only)[0]] = True
-        allowed[self.find_items(exclude)[0]] = False
-        allowed[0] = False  # padding
-        return allowed
+        """See the function `allowed_items`."""
+        return allowed_items(self.catalog, exclude, only)
 
     def user_history(self, user: str, before_test: bool = False) -> tuple[ndarray, ndarray | None, int]:
         """Dense items and times of a user of the data, and how many events were left out, as the run does not know their items.

@@ -39,7 +39,7 @@ from elastic_core.services.experts.evidence import (
     learning_half,
     name_experts,
 )
-from elastic_core.services.experts.overview import Survey
+from elastic_core.services.experts.overview import Survey, hot_experts
 from elastic_core.services.traffic.load import compare_with_random_router, select_traffic
 
 World = tuple[Recommender, Dataset, Survey]
@@ -466,10 +466,17 @@ def test_the_command_prints_the_table_and_one_expert(
     assert len(table) == 64 and table["spread"].is_monotonic_decreasing and {"d_ndcg_low", "purity", "people_genre"} <= {*table}
     assert main(["experts", run, "--expert", str(table.loc[table["load"].idxmax(), "expert"])]) == 0
     assert "without expert" in (said := capsys.readouterr().out) and "label" in said
+    user = tiny[1].histories.user_ids[7]
+    assert main(["experts", run, "--user", str(user), "--csv"]) == 0
+    own, hot = pd.read_csv(io.StringIO(capsys.readouterr().out)), hot_experts(route_users(tiny[0], tiny[1], "test"), 7)
+    assert own[["expert", "load"]].to_numpy().tolist() == hot[["expert", "load"]].to_numpy().tolist()
+    assert own["status"].tolist() == hot["kind"].tolist()
     for words, why in (
         ([run, "--expert", "64"], "no expert 64"),
         ([run, "--expert", "3", "--swap", "64"], "no expert 64"),
         ([run, "--sort", "x"], "--sort"),
+        ([run, "--user", "nobody"], "nobody"),
+        ([run, "--user", str(user), "--expert", "3"], "--user"),
         ([peer], "no interest memory"),
     ):
         assert main(["experts", *words]) == 2 and why in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Lists of the next items: what one user gets alone, filtered, in chunks, and as a file."""
 
 import dataclasses
+import io
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +147,19 @@ def test_a_file_holds_everybody_or_is_not_there(tiny_runs: Path, tiny: Tiny, tmp
     for words in (["left.csv", "--only", str(listed)], ["top.xls"], ["no/such/folder.csv"], ["left.csv", "--edits", "x1"]):
         assert main(["recommend", folder, "--all", "--out", str(tmp_path / words[0]), *words[1:]]) == 2
     assert (tmp_path / "left.csv").read_text() == "old" and not list(tmp_path.glob(".*"))
+
+
+def test_filters_hold_for_one_person_too(tiny_runs: Path, tiny: Tiny, capsys: pytest.CaptureFixture[str]) -> None:
+    user, words = str(tiny[1].histories.user_ids[3]), ["recommend", str(tiny_runs / "tiny"), "--csv", "--seen"]
+
+    def listed(*more: str) -> list[str]:
+        assert main([*words, "--user", user, *more]) == 0
+        return list(pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)["id"])
+
+    every = listed("--top", "100")
+    assert listed("--exclude", f"{every[0]},{every[2]}", "--top", "4") == [every[1], *every[3:6]]
+    assert listed("--only", f"{every[9]},{every[4]},unheard") == [every[4], every[9]]
+    assert listed("--only", every[4], "--exclude", every[4]) == []
 
 
 def test_unknown_filters_and_short_lists_are_counted(tiny_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,10 @@ joined by commas (training seeds of one model), are judged together: every perso
 
 With --expert: its people, genres, what it pushes up and down, the effects of removing and of replacing it, its neighbours.
 
+With --user: the experts that one person's history retrieves, best first, and how many people share each.
+
   elastic experts planted-elastic
+  elastic experts groceries-elastic-slots --user 42
   elastic experts ml-100k-elastic --sort people_low --top 20
   elastic experts ml-100k-elastic --effects --csv
   elastic experts ml-100k-elastic-slots --knobs
@@ -31,6 +34,7 @@ from elastic_core.data.repeats import count_repeats
 from elastic_core.errors import InputError
 from elastic_core.memory.item_clusters import cluster_users
 from elastic_core.memory.routing import COLD, DEAD, HOT, USUAL, route_users
+from elastic_core.memory.user_experts import user_experts
 from elastic_core.services.experts import ablation, knobs, overview, relations
 from elastic_core.services.experts import expert_users as expert_people
 from elastic_core.services.experts import items as expert_items
@@ -42,8 +46,9 @@ from elastic_core.services.person import attribution
 FORMATS = {
     name: shape
     for shape, names in {
-        "{:.2%}": "traffic", "{:.2f}": "spread", "{:.0%}": "purity purity_chance", "{:.4f}": "ndcg_before ndcg_after",
-        "{:+g}": "d_rank_median", "{:+.4f}": "d_ndcg low high d_ndcg_low d_ndcg_high ndcg_low ndcg_high",
+        "{:.2%}": "traffic votes mean_votes", "{:.2f}": "spread", "{:.0%}": "purity purity_chance",
+        "{:.4f}": "ndcg_before ndcg_after", "{:+g}": "d_rank_median",
+        "{:+.4f}": "d_ndcg low high d_ndcg_low d_ndcg_high ndcg_low ndcg_high",
         "{:+.2%}": "d_own own_low own_high d_other other_low other_high d_gap gap_low gap_high d_instead instead_low instead_high"
         " d_beyond beyond_low beyond_high",
     }.items()
@@ -56,6 +61,7 @@ def run_command(
         str, typer.Argument(metavar="RUN", help="A run folder, or its name below checkpoints/; with --knobs several.")
     ],
     expert: Annotated[int | None, typer.Option(metavar="N", help="One expert in full, counted from 0.")] = None,
+    user: Annotated[str | None, typer.Option(metavar="ID", help="The experts of one person, by their raw id.")] = None,
     swap: Annotated[
         int | None, typer.Option(metavar="N", help="Which expert to put in its place (default: a random used one).")
     ] = None,
@@ -72,9 +78,15 @@ def run_command(
         knob_tables = [knobs.measure_knobs(_load_population(_with_experts(name))) for name in run_name.split(",")]
         print(frame_text(knobs.knob_table(knob_tables), csv, as_json), end="")
         return
+    if user is not None and (expert is not None or effects):
+        raise InputError("--user goes without --expert and --effects")
     loaded = _with_experts(run_name)
     context = _load_population(loaded)
+    number = None if user is None else loaded.dataset.user_number(user)
     survey = overview.survey_experts(context)
+    if number is not None:
+        print(frame_text(_list_own_experts(context, survey, number), csv, as_json), end="")
+        return
     if expert is not None:
         for number in (expert, swap or 0):
             survey.place(number)  # raises where there is none
@@ -114,6 +126,17 @@ def frame_text(frame: DataFrame, csv: bool, as_json: bool) -> str:
 def table_text(frame: DataFrame) -> str:
     formats = {name: (FORMATS.get(name) or "{:.2f}").format for name in frame.select_dtypes("float").columns}
     return str(frame.to_string(index=False, formatters=formats, na_rep=""))
+
+
+def _list_own_experts(context: EvaluationContext, survey: Survey, user: int) -> DataFrame:
+    """The experts that a person retrieves, best first: where they lie, name, votes or scores, and how many people use each."""
+    table, names = user_experts(context.model, context.dataset, user), overview.expert_names(survey, context.model)
+    table = table.assign(
+        status=overview.hot_experts(context.traffic, user)["kind"],
+        name=[names[expert].genre if expert in names and names[expert].holds else "" for expert in table["expert"]],
+    )
+    ways = ["votes", "mean_votes"] if "votes" in table else ["row_score", "column_score", "score"]
+    return table[["rank", "expert", "row", "column", *ways, "gate", "load", "status", "name"]]
 
 
 def print_summary(loaded: Loaded, survey: Survey) -> None:

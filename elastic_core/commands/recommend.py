@@ -2,7 +2,7 @@
 
   elastic recommend groceries-elastic-slots --user 42
   elastic recommend local-my-clicks-elastic --user cust-075
-  elastic recommend ml-100k-elastic --user 42 --edits "-12,x7,x9*2"
+  elastic recommend ml-100k-elastic --user 42 --edits "-12,x7,x9*2" --exclude 50,181
   elastic recommend ml-100k-elastic --history "50,181,172" --top 5
   elastic recommend ml-100k-elastic --titles "Star Wars; Empire Strikes Back; Fargo"
   elastic recommend ml-100k-elastic --all --out top.parquet
@@ -39,7 +39,7 @@ from elastic_core.data import Catalog, Dataset, load
 from elastic_core.data.item_features import find_items_by_title
 from elastic_core.errors import InputError
 from elastic_core.models import Recommender
-from elastic_core.recommendations import ItemRanker, Recommendations, write_lists
+from elastic_core.recommendations import ItemRanker, Recommendations, allowed_items, find_items, write_lists
 from elastic_core.runs import Run
 from elastic_core.runs import items as run_items
 from elastic_core.services.edits import apply_edits, check_edits, parse_edits
@@ -50,6 +50,7 @@ from elastic_core.services.person.recommend import History, rank_items, scale_ex
 NOTHING_LEFT = "as nothing else is left for these people (--seen also suggests seen items)"
 TITLES_SHOWN = 8
 MOST_IDS = 2**28  # bytes of a file of ids
+Filters = tuple[list[str], list[str] | None]  # ids that are never suggested, and ids that are suggested alone; None: any
 
 
 def run_command(
@@ -81,27 +82,26 @@ def run_command(
     ] = False,
     exclude: Annotated[
         str,
-        typer.Option(
-            metavar="IDS", help="With --all: never suggest these; ids with commas, or a file of one a line.", show_default=False
-        ),
+        typer.Option(metavar="IDS", help="Never suggest these; ids with commas, or a file of one a line.", show_default=False),
     ] = "",
     only: Annotated[
         str | None,
-        typer.Option(metavar="IDS", help="With --all: suggest these alone; ids with commas, or a file of one a line."),
+        typer.Option(metavar="IDS", help="Suggest these alone; ids with commas, or a file of one a line."),
     ] = None,
 ) -> None:
     if top < 1:
         raise InputError(f"--top must be at least 1, not {top}")
     if (user is not None) + (history is not None) + (titles is not None) + everybody != 1:
         raise InputError("say whose list: one of --user, --history, --titles and --all")
-    if (out or exclude or only is not None or before_test) and not everybody:
-        raise InputError("--out, --exclude, --only and --before-test go with --all")
+    if (out or before_test) and not everybody:
+        raise InputError("--out and --before-test go with --all")
     if seen and unseen:
         raise InputError("say either --seen or --unseen")
     keep_seen = True if seen else False if unseen else None
     if not everybody:
         model, data, items = read_history(run_name, user, history, titles)
-        print_list(run_name, model, data, items, top, edits, keep_seen, as_csv, as_json)
+        filters = read_filters(data.catalog if isinstance(data, Dataset) else data, exclude, only)
+        print_list(run_name, model, data, items, top, edits, keep_seen, filters, as_csv, as_json)
     elif out is None:
         raise InputError("--all needs a file to write: --out top.parquet or --out top.csv")
     elif edits:
@@ -144,6 +144,7 @@ def print_list(
     top: int,
     typed_edits: str,
     seen: bool | None,
+    filters: Filters,
     as_csv: bool,
     as_json: bool,
 ) -> None:
@@ -157,7 +158,8 @@ def print_list(
     recent = [catalog.title(item) for item in history.items[-TITLES_SHOWN:].tolist()]
     print_note("after " + ", ".join(["…", *recent] if len(history.items) > TITLES_SHOWN else recent))
 
-    table = rank_items(model, data, history, top, edit, keeps_seen(seen, find_run(run_name))).table
+    allowed = allowed_items(catalog, *filters).numpy()
+    table = rank_items(model, data, history, top, edit, keeps_seen(seen, find_run(run_name)), allowed).table
     table.insert(2, "id", [catalog.ids[item] for item in table["item"]])
     reasons = find_reasons(model, history, table["item"].tolist(), edit)
     if as_csv:
@@ -222,11 +224,7 @@ def write_everybody(
     data = load(settings, print_note)
     counts = run_items.read_counts(run.path / run_items.FILE, run.path)
     ranker = ItemRanker(model, catalog, lambda: data, counts, keeps_seen(seen, run))
-    excluded_ids = read_ids(typed_exclude) if typed_exclude else []
-    only_ids = None if typed_only is None else read_ids(typed_only)
-    for option, ids in (("--exclude", excluded_ids), ("--only", only_ids or [])):
-        if unknown := ranker.find_items(ids)[1]:
-            print_note(f"Note: the run does not know {unknown:,} of the {len(ids):,} ids of {option}.")
+    excluded_ids, only_ids = read_filters(catalog, typed_exclude, typed_only)
     chunks = ranker.recommend_chunks(k=top, exclude=excluded_ids, only=only_ids, before_test=before_test)
     short_list_counts = Counter[str]()  # lists with nothing in them, with less than was wanted, or without a history behind them
     users = write_lists(out, count_short_lists(show_progress(chunks, data.histories.n_users), short_list_counts))
@@ -257,6 +255,16 @@ def show_progress(chunks: Iterator[Recommendations], users: int) -> Iterator[Rec
         for chunk in chunks:
             yield chunk
             bar.update(len(chunk.users))
+
+
+def read_filters(catalog: Catalog, typed_exclude: str, typed_only: str | None) -> Filters:
+    """What is never suggested, and what alone; a note says how many of the ids the run does not know."""
+    excluded_ids = read_ids(typed_exclude) if typed_exclude else []
+    only_ids = None if typed_only is None else read_ids(typed_only)
+    for option, ids in (("--exclude", excluded_ids), ("--only", only_ids or [])):
+        if unknown := find_items(catalog, ids)[1]:
+            print_note(f"Note: the run does not know {unknown:,} of the {len(ids):,} ids of {option}.")
+    return excluded_ids, only_ids
 
 
 def read_ids(text: str) -> list[str]:

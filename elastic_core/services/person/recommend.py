@@ -176,19 +176,21 @@ def score_batch(model: Recommender, batch: Batch, edit: Edit | None = None) -> t
     return model.scorer()(as_retrieving_model(model).last_state(batch, edit), SeenItems.from_batch(batch)).float()
 
 
-def candidate_mask(n_columns: int, history: History, keep_seen: bool) -> np.ndarray:
-    """bool [n_columns]: every item but padding and, unless `keep_seen`, those of the history; what came next always
-    takes part."""
+def candidate_mask(n_columns: int, history: History, keep_seen: bool, allowed: np.ndarray | None = None) -> np.ndarray:
+    """bool [n_columns]: every item but padding and, unless `keep_seen`, those of the history; what came next always takes part.
+    `allowed [n_columns]`: of these alone."""
     candidates = np.ones(n_columns, dtype=bool)
     candidates[[0] if keep_seen else [0, *history.items]] = False
     if history.truth is not None:
         candidates[history.truth] = True
-    return candidates
+    return candidates if allowed is None else candidates & allowed
 
 
-def rank_scores(scores: np.ndarray, history: History, keep_seen: bool) -> tuple[np.ndarray, np.ndarray]:
+def rank_scores(
+    scores: np.ndarray, history: History, keep_seen: bool, allowed: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The candidates, best first, and the rank of each item from 1; 0 where it is none. Equal scores rank by item number."""
-    candidates = candidate_mask(len(scores), history, keep_seen)
+    candidates = candidate_mask(len(scores), history, keep_seen, allowed)
     order = np.argsort(np.where(candidates, -scores, np.inf), kind="stable")[: candidates.sum()]
     ranks = np.zeros(len(scores), dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
@@ -202,14 +204,16 @@ def rank_items(
     top: int = 10,
     edit: Edit | None = None,
     keep_seen: bool = False,
+    allowed: np.ndarray | None = None,
 ) -> Recommendation:
-    """Rank every item as the next one, those of the history with `keep_seen` alone. `edit`: see `score_batch`.
+    """Rank every item as the next one, those of the history with `keep_seen` alone. `edit`: see `score_batch`; `allowed`: see
+    `candidate_mask`.
 
     Raises InputError for an empty history."""
     if not len(history.items):
         raise InputError("the history is empty: at least one event is needed")
     scores = score_batch(model, history.batch(model.length), edit)[0]
-    order, ranks = rank_scores(scores.numpy(), history, keep_seen)
+    order, ranks = rank_scores(scores.numpy(), history, keep_seen, allowed)
     items_listed = order[(ranks[order] <= top) | (order == (history.truth or 0))]
     table = item_table(_catalog_of(data), items_listed)
     table = table.assign(
