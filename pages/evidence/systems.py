@@ -81,13 +81,11 @@ def show_systems() -> None:
     with page_elements.place_in_row():
         ranked_text = f"Under *{protocol}*, the next item is ranked {glossary.METRICS[protocol]}."
         st.caption(
-            f"{data_set.users:,} people; averages over all trainings. {ranked_text}",
+            f"{data_set.users:,} people. {ranked_text}",
             width="stretch",
             help=f"Data {data_set.hash}",
         )
-        shows_all = len(main) == len(table) or bind_widget(
-            st.toggle, f"All {len(table)} systems", key=ALL, help="And all columns"
-        )
+        shows_all = len(main) == len(table) or bind_widget(st.toggle, "All systems and columns", key=ALL)
     if protocol != WITH_SEEN and main_protocol(data_set.systems) == WITH_SEEN:
         st.caption(TEXT("REPEATS WIN", protocol=protocol))
     chance = (
@@ -223,8 +221,7 @@ def draw_differences(table: pd.DataFrame, ours: str, reach: float) -> None:
         return
     ours, *names = shorten_titles([ours, *table["short"]])
     sides = (ours, "the other")
-    others = "the other" if len(table) == 1 else f"each of {len(table)} others"
-    st.markdown(f"**{page_context.escape_markdown(sides[0])} minus {others}**")
+    st.markdown(f"**{page_context.escape_markdown(sides[0])} minus each of the others**")
     table = table.assign(short=names)
     figure = cache.cached_figure(charts.draw_forest, table, page_context.theme_palette(), sides, family="family", reach=reach)
     claimed = "; ".join(table.loc[table["winner"] != "", "claim"]) or "nothing may be claimed"

@@ -20,15 +20,15 @@ def show_navigation(subject: Subject, expert: int, strongest: int, reason: str) 
     it was opened."""
     size, is_locked = subject.survey.size, page_context.is_locked("expert")
     ways = (
-        ("Previous", "chevron_left", (expert - 1) % size, None),
-        ("Next", "chevron_right", (expert + 1) % size, None),
+        ("Previous expert", "chevron_left", (expert - 1) % size, None),
+        ("Next expert", "chevron_right", (expert + 1) % size, None),
         ("Back to this person", "person", strongest, reason),
     )
     with page_elements.place_in_row():
         for name, icon, number, help in ways:
             place_button(
                 name,
-                f"exp_go_{name}",
+                f"exp_go_{name.partition(' ')[0]}",
                 page_context.select_expert,
                 number,
                 icon=icon,
@@ -46,9 +46,8 @@ def show_navigation(subject: Subject, expert: int, strongest: int, reason: str) 
             help="Any expert that somebody uses.",
         )
         row, column = subject.survey.place(expert)
-        place_text = f"Row {row}, column {column}."
-        meaning_text = f"Interest expert: {glossary.WORDS['interest expert']}."
-        st.caption(f"{place_text} {reason}" if expert == strongest else place_text, help=meaning_text)
+        place_text = f"Interest expert: {glossary.WORDS['interest expert']}. This one stands in row {row}, column {column}."
+        st.caption(reason if expert == strongest else "", help=place_text)
 
 
 def _select_random_expert(subject: Subject, expert: int) -> None:
@@ -72,7 +71,7 @@ def show_summary(subject: Subject, expert: int, user: int) -> list[str]:
         doubts.append(sentences.TEXT("SURE_BAND", low=low, high=high))
     with effect_column:
         verdict, sentence, effect_details = _describe_effect(subject, expert)
-        st.markdown(f"**Do its people’s lists get worse without it?**\n\n#### {verdict}")
+        st.markdown(f"**Do lists get worse without it?**\n\n#### {verdict}")
         st.caption(sentence)
     return doubts + effect_details
 
@@ -88,7 +87,7 @@ def _show_meaning(subject: Subject, expert: int) -> list[str]:
             truth_notes = [sentences.TEXT("SURE_PLANTED", interest=page_context.escape_markdown(row["interest"]), **values)]
     name = cache.expert_names(subject).get(expert)
     if name is not None and name.holds:
-        st.markdown(f"**What does it stand for?** {sentences.MORE}\n\n#### {page_context.escape_markdown(name.genre)}")
+        st.markdown(f"**What does it stand for?**\n\n#### {page_context.escape_markdown(name.genre)}")
         template = "BY_SLOT" if attribution.can_attribute(subject.model) else "BY_PEOPLE"  # type: ignore[arg-type]
         st.caption(sentences.TEXT(template, genre=page_context.escape_markdown(name.genre), lift=name.lift))
         truth_notes.insert(0, sentences.TEXT("SURE_NAME", low=name.low, n=name.n))

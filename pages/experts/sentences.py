@@ -14,7 +14,6 @@ TEXT = page_text.load_page_text(__file__)
 ALL, USERS, GENRES, ITEMS, EFFECTS, SIBLINGS, NEAREST, TOGETHER, KNOBS, HOT = TEXT.chart_texts(
     "ALL PEOPLE GENRES ITEMS EFFECTS SIBLINGS NEAREST TOGETHER KNOBS HOT"
 )
-MORE = ":green-badge[tested name]"
 
 
 def first_titles(own_ranking: OwnRanking, between: str) -> str:

@@ -564,7 +564,7 @@ function calculation(me, won) {
   }
   if (me.large) return ''
   if (!won) return asked(me)
-  if (me.bet === null) return w.rule
+  if (me.bet === null) return ''
   const square = betted(me)
   const place = found.winners.findIndex(one => one.expert === me.bet) + 1
   return `${fill(place ? w.placed : w.lost, { square, place, k: found.k })} ${w.rule}`

@@ -101,7 +101,6 @@ def step_texts(scene: Scene) -> dict[str, str]:
     if election:
         weigh_text = texts["Weigh"].replace("{one}", election.words.singular)
         texts |= {"Gather": TEXT("Gather votes"), "Weigh": weigh_text, "Vote": _describe_votes(election)}
-    texts["Vote" if election else "Weigh"] += f" {TEXT('CLOSING')}"
     return texts
 
 

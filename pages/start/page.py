@@ -239,6 +239,8 @@ def show_notes() -> None:
         if context.user == cache.example_user(context.open_run):
             st.markdown(TEXT("example"))
         st.markdown(TEXT("careful"))
+        if trace.suggestion_share is not None:
+            st.markdown(TEXT("small share", many=item_words.plural))
         gains = results.measure_personal_gains(results.measured_data(page_context.RUNS)[0], page_context.RUNS)
         st.markdown(page_context.escape_markdown(gain_sentence(gains)))
         null_comparison = cache.null_edits(context.open_run, context.user, edit_list, keep_seen) if is_changed else None
@@ -261,7 +263,7 @@ def show_agreement() -> None:
         verdict = "Yes" if agreement.owners >= 0.9 else "Mostly" if agreement.owners >= 0.5 else weak_verdict
         n_owned, n_by_chance = (round(share * agreement.n_users) for share in (agreement.owners, agreement.chance))
         text = TEXT("truth", truly=verdict, people=agreement.n_users, owners=n_owned, chance=n_by_chance)
-        agreement_place.markdown(f"{text} {TEXT('small share', many=item_words.plural)}")
+        agreement_place.markdown(text)
 
 
 def show_links() -> None:

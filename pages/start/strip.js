@@ -48,7 +48,7 @@ function timeSinceBuild() {
 function legend(rows, colours) {
   const made = element('ul', 'legend')
   for (const [kind, text] of rows) {
-    const line = element('li'), mark = element('span', `mark-${kind}`, { chosen: '1', other: 'Aa' }[kind] ?? '')
+    const line = element('li'), mark = element('span', `mark-${kind}`, { chosen: '1', other: 'Aa', strongest: '◆' }[kind] ?? '')
     mark.setAttribute('aria-hidden', 'true')
     if (kind === 'load') mark.style.background = `linear-gradient(90deg, ${colours.load.join(', ')})`
     if (kind === 'edges') mark.style.background = `linear-gradient(90deg, ${colours.warm[1]} 50%, ${colours.cool[1]} 50%)`
@@ -170,7 +170,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
         line.style.flexGrow = Math.max(of.part, 0.001)
         line.style.setProperty('--part', of.part)
       }
-      const title = element('span', of.fits === false ? 'name other' : 'name', of.name ? `${of.id} · ${of.name}` : `${says.Expert} ${of.id}`)
+      const title = element('span', of.fits === false ? 'name other' : 'name', (of.id === offered ? '◆ ' : '') + (of.name ? `${of.id} · ${of.name}` : `${says.Expert} ${of.id}`))
       made.append(element('span', 'rank', `${of.rank}.`), title, element('span', 'n'))
       if (of.part !== null) {
         const share = element('span', 'part', of.quiet ? '' : part(of.part))
@@ -178,7 +178,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
         made.append(share)
       }
       if (of.sub) made.append(element('span', 'sub', of.sub))
-      made.setAttribute('aria-label', `${of.rank}. expert ${of.id}, ${of.name}. ${of.sub}${of.quiet ? says.quiet : ''}`)
+      made.setAttribute('aria-label', `${of.rank}. expert ${of.id}, ${of.name}. ${of.sub}${of.quiet ? says.quiet : ''}${of.id === offered ? ` ${says.legend_strongest}` : ''}`)
       line.append(away('expert', at, of, of.quiet))
       chosen.append(line)
     })

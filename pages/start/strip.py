@@ -27,7 +27,16 @@ LARGEST = 64  # squares a side; of more only the chosen and wanted ones are draw
 KEY = "start_strip"
 REMOVED, SILENCED, LOOKED = "removed", "silenced", "looked"  # what was done in the picture
 ROOM = 15  # letters of a name in a row
-LEGEND = ("load", "chosen", "edges", "other", "bold", "faint", "gold")  # marks of the picture, each with its sentence
+LEGEND = (
+    "load",
+    "chosen",
+    "edges",
+    "strongest",
+    "other",
+    "bold",
+    "faint",
+    "gold",
+)  # marks of the picture, each with its sentence
 SCRIPT_FILE = Path(__file__)
 TEXT = page_text.load_page_text(__file__)
 _mount = st.components.v2.component(
@@ -87,7 +96,7 @@ def show_strip(
         "locked": {"remove": edits_locked, "silence": edits_locked},
         "opened": open_details,
         "colours": palette._asdict(),
-        "says": _text_data(context, trace, n_earlier, any(expert["fits"] is False for expert in expert_rows)),
+        "says": _text_data(context, trace, n_earlier, any(expert["fits"] is False for expert in expert_rows), offered),
     }
     _mount(
         data=data, key=KEY, **{f"on_{what}_change": partial(_pass_act, what, on_act) for what in (REMOVED, SILENCED, LOOKED)}
@@ -205,8 +214,9 @@ def _grid_data(
     }  # fmt: skip
 
 
-def _text_data(context: Context, trace: ModelTrace, n_earlier: int, any_misfit: bool) -> dict[str, Any]:
-    """The picture's words: did events vote, does every expert give suggestions of its own, does a name not fit?"""
+def _text_data(context: Context, trace: ModelTrace, n_earlier: int, any_misfit: bool, strongest: int | None) -> dict[str, Any]:
+    """The picture's words: did events vote, does every expert give suggestions of its own, does a name not fit, is one expert the
+    strongest?"""
     item_words = context.item_words
     k, each_suggests = len(trace.experts), trace.suggestion_share is not None
     values = {
@@ -222,7 +232,8 @@ def _text_data(context: Context, trace: ModelTrace, n_earlier: int, any_misfit: 
         **TEXT.named_paragraphs("QUERIED" if trace.votes is None else "VOTED", **values),
         **TEXT.named_paragraphs("EACH_GIVES" if each_suggests else "MIXED", **values),
     }
+    missing_marks = ({"other"} if not any_misfit else set()) | ({"strongest"} if strongest is None else set())
     return texts | {
-        "legend": [[mark, texts[f"legend_{mark}"]] for mark in LEGEND if mark != "other" or any_misfit],
+        "legend": [[mark, texts[f"legend_{mark}"]] for mark in LEGEND if mark not in missing_marks],
         "rest": rest_text if each_suggests or not k else f"{rest_text} {TEXT('NO_VOTES', one=item_words.singular)}",
     }

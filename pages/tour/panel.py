@@ -58,7 +58,7 @@ SLIM = """<style>
 </style>"""
 BLURRED = 3  # from this stop on the page gets sharp after the bet: it shows the answer
 BLUR = """<style>
-.stMain [data-testid="stMainBlockContainer"] { filter: blur(9px) }
+.stMain [data-testid="stMainBlockContainer"] { filter: blur(14px) }
 .stMain::after { content: "The page gets sharp after your bet."; position: fixed; top: 42%; left: 0; right: 0; margin: auto;
   width: fit-content; padding: .5rem 1rem; border-radius: .5rem; font-weight: 600; color: var(--st-text-color);
   background: var(--st-secondary-background-color) }

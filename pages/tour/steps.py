@@ -179,7 +179,7 @@ STEPS = (
     _make_step(
         "Few comparisons",
         "keys/page.py",
-        lambda state: state.get("keys_step") in ("Win", "Gather", "Weigh", "Vote"),
+        lambda state: state.get("keys_step") in ("Weigh", "Vote"),
         tour_answers.answer_comparisons,
         "keys_picture",
         bound={"keys_step": "Split", "keys_query": "4 × 4"},

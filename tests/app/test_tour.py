@@ -16,9 +16,9 @@ Open = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
 UNMEASURED = {6: "no votes to count", 11: "No measurement came", 12: "only one seed"}  # with these two runs
 ACTS = {
-    2: ("keys_step", "Win"), 3: ("expert", 5), 4: ("jrn_dispatched_30", 4), 5: ("res_protocol", "pop100"), 6: ("keys_event", "1"),
-    7: ("keys_gate", False), 9: ("trf_measure", "gate"), 10: ("expert", 5), 11: ("spd_part", "One new event"),
-    12: ("train_time", "30 s"), 13: ("exp_swap", 7),
+    2: ("keys_step", "Weigh"), 3: ("expert", 5), 4: ("jrn_dispatched_30", 4), 5: ("res_protocol", "pop100"),
+    6: ("keys_event", "1"), 7: ("keys_gate", False), 9: ("trf_measure", "gate"), 10: ("expert", 5),
+    11: ("spd_part", "One new event"), 12: ("train_time", "30 s"), 13: ("exp_swap", 7),
 }  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def test_journey_scrubbed_edited_shared_and_undone(visit: Any, elsewhere: Any) -
 
 @pytest.mark.opens(f"/experts?{PLANTED}&user=12&expert=3")
 def test_experts_by_next_and_by_row_one_swapped(visit: Any) -> None:
-    visit.press("Next")
+    visit.press("Next expert")
     expect(visit.main.get_by_role("heading", level=1)).to_contain_text("expert 4")
     expect(visit.box("Expert")).to_have_value("4")
     canvas = visit.page.locator(".st-key-exp_table canvas").first  # tables are drawn; their cells also stand beside, unseen
@@ -69,7 +69,7 @@ def test_a_pass_over_everybody_goes_on_whatever_is_clicked_and_shows_what_it_fou
     visit.press("Remove each and measure")
     visit.says("Removing every expert from its people")
     before = visit.main.get_by_role("heading", level=1).inner_text()
-    visit.press("Next")
+    visit.press("Next expert")
     expect(visit.main.get_by_role("heading", level=1)).not_to_have_text(before)
     expect(visit.page.get_by_role("button", name="Remove each and measure")).to_have_count(0)  # it is measured
     visit.settled()

@@ -208,7 +208,7 @@ class Dispatch(NamedTuple):
         if items := _list_parts([(share, _bare_title(title)) for title, share in self.reached[event]]):
             sentence += f" The largest parts of this mix are {items}."
             if event < len(self.titles) - 1:
-                sentence += " At this point, the slots hold nothing of what came later."
+                sentence += f" Only what came up to {_bare_title(self.titles[event])} is in it."
         return sentence
 
     def describe_slot(self, place: int) -> str:

@@ -180,7 +180,7 @@ def answer_better(context: TourContext, comparison: Comparison, other: Run) -> A
     """Is one of two systems better than chance explains, the chance of training among it?"""
     own_label, other_label = labels_apart(context.run, other)
     text = true_minus(
-        f"{claim_sentence(comparison, own_label, other_label)} Their NDCG@10 {AMONG[comparison.protocol]} is "
+        f"{claim_sentence(comparison, own_label, other_label)} Under {comparison.protocol}, their NDCG@10 is "
         f"{comparison.mean_a:.4f} and {comparison.mean_b:.4f}, the difference {comparison.difference:+.4f} "
         f"(95% {comparison.low:+.4f} to {comparison.high:+.4f})."
     )
