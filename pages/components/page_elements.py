@@ -188,6 +188,24 @@ def show_unreadable_folders(
                     )  # fmt: skip
 
 
+def bars_html(rows: list[tuple[str, float, str]], label: str, colour: str) -> str:
+    """Names with a bar each: (name, length of the bar, what is written). The longest bar is full; those of gains are hollow."""
+    longest = max((abs(length) for _, length, _ in rows), default=0) or 1
+    cell = "border:0;padding:.1rem .4rem .1rem 0"
+    lines = []
+    for name, length, change_text in rows:
+        fill = "transparent" if change_text.startswith(("+", "×")) else colour
+        bar = f"width:{max(2.0, 100 * abs(length) / longest):.0f}%;height:.6rem;box-sizing:border-box;border-radius:.15rem"
+        lines.append(
+            f'<tr><th scope="row" style="{cell};width:50%;font-weight:400;text-align:left;overflow-wrap:anywhere">'
+            f"{text.escape_html(name)}</th>"
+            f'<td style="{cell};width:34%"><div style="{bar};border:1.5px solid {colour};background:{fill}"></div></td>'
+            f'<td style="{cell};text-align:right;font-weight:600">{text.escape_html(change_text)}</td></tr>'
+        )
+    table = "width:100%;table-layout:fixed;border-collapse:collapse;border:0;font-size:.8rem;line-height:1.3"
+    return f'<table aria-label="{text.escape_html(label)}" style="{table}"><tbody>{"".join(lines)}</tbody></table>'
+
+
 def show_expert_card(text: str) -> None:
     """A line about the chosen expert, and the link to its page."""
     with place_in_row(border=True):

@@ -19,7 +19,6 @@ from elastic_core.services.person.model_trace import ModelTrace
 from elastic_core.services.person.prediction import Prediction
 from elastic_core.services.person.recommend import History
 from elastic_core.services.person.slot_contents import largest_items
-from elastic_core.text import escape_html as escape
 from pages.components import cache, edits, page_context, page_elements, page_text
 from pages.components.cache import OpenRun, cached_resource
 from pages.components.controls import place_button, write_in_address
@@ -180,7 +179,7 @@ def _show_event(context: Context, number: int, edited_user: EditedUser, predicti
             (_expert_title(context, expert), share, f"{share:.0%}") for share, expert in expert_shares[:MOST] if share >= 0.01
         ]
         if rows:
-            st.html(bars_html(rows, TEXT("KEEPS_LABEL"), page_context.theme_palette().lit))
+            st.html(page_elements.bars_html(rows, TEXT("KEEPS_LABEL"), page_context.theme_palette().lit))
         else:
             st.markdown(TEXT("KEPT_BY_NONE"))
         n_later = prediction.n_events - index - 1
@@ -220,7 +219,7 @@ def _show_item(context: Context, item: int, edited_user: EditedUser, prediction:
                 (inspect.split_year(each.title)[0], 1 / each.times - 1, format_change(1 / each.times))
                 for each in strongest.itertuples()
             ]
-            st.html(bars_html(rows, TEXT("SPEAKS_LABEL", one=item_words.singular), palette.lit))
+            st.html(page_elements.bars_html(rows, TEXT("SPEAKS_LABEL", one=item_words.singular), palette.lit))
             st.caption(TEXT("SPEAKS", one=item_words.singular, many=item_words.plural, among=len(influences.table)))
     with experts:
         if not trace.experts:
@@ -229,7 +228,7 @@ def _show_item(context: Context, item: int, edited_user: EditedUser, prediction:
         changes = trace.without_expert[row]
         order = [at for at in np.argsort(np.nan_to_num(changes, nan=1.0), kind="stable") if not np.isnan(changes[at])][:MOST]
         rows = [(_expert_title(context, trace.experts[at]), float(changes[at] - 1), format_change(changes[at])) for at in order]
-        st.html(bars_html(rows, TEXT("MATTER_LABEL"), palette.lit))
+        st.html(page_elements.bars_html(rows, TEXT("MATTER_LABEL"), palette.lit))
 
 
 def _show_changes(context: Context, prediction: Prediction, times: np.ndarray, unchanged: str) -> None:
@@ -240,7 +239,7 @@ def _show_changes(context: Context, prediction: Prediction, times: np.ndarray, u
         return
     order = np.argsort(-np.abs(np.log(np.maximum(factors, 1e-9))), kind="stable")[:MOST]
     rows = [(inspect.split_year(titles[at])[0], float(factors[at] - 1), format_change(factors[at])) for at in order]
-    st.html(bars_html(rows, TEXT("CHANGES_LABEL"), page_context.theme_palette().lit))
+    st.html(page_elements.bars_html(rows, TEXT("CHANGES_LABEL"), page_context.theme_palette().lit))
     if not (np.abs(factors - 1) >= CLEAR).any():
         st.caption(unchanged)
 
@@ -261,21 +260,3 @@ def format_change(times: float) -> str:
     if times < 1:
         return f"−{1 - times:.0%}"
     return f"+{times - 1:.0%}" if times < 10 else f"×{times:.0f}"
-
-
-def bars_html(rows: list[tuple[str, float, str]], label: str, colour: str) -> str:
-    """Names with a bar each: (name, length of the bar, what is written). The longest bar is full; those of gains are hollow."""
-    longest = max((abs(length) for _, length, _ in rows), default=0) or 1
-    cell = "border:0;padding:.1rem .4rem .1rem 0"
-    lines = []
-    for name, length, change_text in rows:
-        fill = "transparent" if change_text.startswith(("+", "×")) else colour
-        bar = f"width:{max(2.0, 100 * abs(length) / longest):.0f}%;height:.6rem;box-sizing:border-box;border-radius:.15rem"
-        lines.append(
-            f'<tr><th scope="row" style="{cell};width:50%;font-weight:400;text-align:left;overflow-wrap:anywhere">'
-            f"{escape(name)}</th>"
-            f'<td style="{cell};width:34%"><div style="{bar};border:1.5px solid {colour};background:{fill}"></div></td>'
-            f'<td style="{cell};text-align:right;font-weight:600">{escape(change_text)}</td></tr>'
-        )
-    table = "width:100%;table-layout:fixed;border-collapse:collapse;border:0;font-size:.8rem;line-height:1.3"
-    return f'<table aria-label="{escape(label)}" style="{table}"><tbody>{"".join(lines)}</tbody></table>'

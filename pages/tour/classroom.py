@@ -12,7 +12,7 @@ import streamlit as st
 
 from elastic_core.services.tour import classes, invitation
 from elastic_core.services.tour.classes import Classes
-from pages.components import control_locks, page_context, page_text, presenter_mode
+from pages.components import control_locks, page_context, page_elements, page_text, presenter_mode
 from pages.components.cache import cached_resource
 from pages.components.controls import place_button
 from pages.tour import lesson, worksheet
@@ -178,9 +178,12 @@ def _show_bet_counts(code: str, stop: int, step: Step) -> None:
         st.rerun()  # the whole page: it goes elsewhere, or shows the answer
     bets_text = f"{sum(counts)} {'bet' if sum(counts) == 1 else 'bets'} in class {code}"
     release_text = "." if is_teacher() else ". You see the answer when your teacher shows it."
-    suffix = ": " + " · ".join(f"{o} **{n}**" for o, n in zip(step.options, counts, strict=True)) if is_released else release_text
+    suffix = ":" if is_released else release_text
     own_view = " · ".join(f"{option}: {n}" for option, n in zip(step.options, counts, strict=True))  # for who points at it
     st.markdown(f":material/groups: {bets_text}{suffix}", help=own_view if is_teacher() and not is_released else None)
+    if is_released:
+        bars = [(option, float(n), str(n)) for option, n in zip(step.options, counts, strict=True)]
+        st.html(page_elements.bars_html(bars, f"Bets in class {code}", page_context.theme_palette().lit))
     if is_teacher():
         label = "Hide the answer again" if is_released else "Show the answer to the class"
         place_button(label, "class_release", _release_answer, stop, not is_released, icon="visibility")
