@@ -15,13 +15,15 @@ USE_BADGES = {
 }  # fmt: skip
 
 
-def show_navigation(subject: Subject, expert: int, strongest: int, reason: str) -> None:
-    """Offer previous, next, by luck, and the one that the page opens with; where this one stands, and the `reason` for which
-    it was opened."""
-    size, is_locked = subject.survey.size, page_context.is_locked("expert")
+def show_navigation(subject: Subject, expert: int, user: int, strongest: int, reason: str) -> None:
+    """Offer the previous and the next of the person's experts, the one that the page opens with, and any by luck; where this one
+    stands, and the `reason` for which it was opened."""
+    own_experts, is_locked = subject.traffic.experts[user].tolist(), page_context.is_locked("expert")
+    place = own_experts.index(expert) if expert in own_experts else -1
+    own_text = f"Of the {len(own_experts)} experts of person {user + 1}, by their order in the search."
     ways = (
-        ("Previous expert", "chevron_left", (expert - 1) % size, None),
-        ("Next expert", "chevron_right", (expert + 1) % size, None),
+        ("Previous expert", "chevron_left", own_experts[max(place, 0) - 1], own_text),
+        ("Next expert", "chevron_right", own_experts[(place + 1) % len(own_experts)], own_text),
         ("Back to this person", "person", strongest, reason),
     )
     with page_elements.place_in_row():

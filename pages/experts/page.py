@@ -33,7 +33,7 @@ else:
     page_elements.show_title(f"What does expert {number} stand for, and does it matter?")
     st.write(sentences.TEXT("IDEA"))
     lead = sentences.TEXT("LEAD", person=context.user + 1)
-    expert_summary.show_navigation(subject, number, strongest, lead)
+    expert_summary.show_navigation(subject, number, context.user, strongest, lead)
     doubts = expert_summary.show_summary(subject, number, context.user)
 has_users = is_turning or subject.traffic.load[number] > 0 or expert_summary.show_dead_notice(subject, number)
 chosen = choose_without_label("Part", list(PARTS), PART)

@@ -20,6 +20,8 @@ from pages.experts import sentences as expert_words
 from pages.experts.cached import Subject
 from pages.experts.sentences import TEXT
 
+LEAST_PART = 0.005  # of a slot: smaller parts are not named
+
 # --- all of them -----------------------------------------------------------------------------------------------------
 
 STATUS = ("all", "hot", "usual", "cold", "dead")
@@ -127,7 +129,8 @@ def _show_user(subject: Subject, row: dict[str, Any]) -> None:
     place_text = f"this is number {row['rank']} of their {k} experts" if row["rank"] else f"this is not one of their {k} experts"
     if row["shares"]:
         parts = zip(titles, row["shares"], row["times"], strict=True)
-        reading_text = ", ".join(f"{title} **{share:.0%}** (×\u00a0{times:.1f})" for title, share, times in parts)
+        read_texts = [f"{title} **{share:.0%}** (×\u00a0{times:.1f})" for title, share, times in parts if share >= LEAST_PART]
+        reading_text = ", ".join(read_texts) or f"No {plural} yet."
     else:
         reading_text = f"last {plural}: " + ", ".join(titles)
     empty_text = f"; {row['empty']:.0%} of the slot is still empty" if row["empty"] >= 0.01 else ""

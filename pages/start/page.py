@@ -33,14 +33,14 @@ TEXT = page_text.load_page_text(__file__)
 OWN_ITEMS = "start_yours_items"  # the box for a visitor's own history
 MOST_CHOSEN, MOST_OFFERED = 5, 5_000  # items of it, and items that it offers, those that most people chose first
 N_USERS = 200  # who are asked whether the owner of their first suggestion is the expert whose removal lowers it most
-# On a low window the answer stands where the introduction stood, and that is printed smaller, so that the picture stays in view.
-LOW = """<style>@media (min-height: 821px), (max-height: 700px), (max-width: 767px) { .st-key-start_lead_short { display: none } }
-@media (min-width: 768px) and (max-height: 820px) {
-  .st-key-start_lead_read { display: none }
+# On a low window the introduction is printed smaller beside an answer, and on a very low one it goes: the picture stays in view.
+LOW = """<style>@media (min-width: 768px) and (max-height: 820px) {
+  .st-key-start_lead_read p { font-size: .8rem; line-height: 1.3 }
   .st-key-start_said [data-testid="stAlertContainer"] { padding: .3rem .7rem }
 }
 @media (min-width: 768px) and (max-height: 720px) {
   .st-key-start_lead p { font-size: .9rem; line-height: 1.45 }
+  .st-key-start_lead_read { display: none }
 }</style>"""
 
 
@@ -101,7 +101,9 @@ def show_opening() -> None:
 def explain_words(words: Mapping[str, object]) -> str:
     """Memory, expert, slot and dispatcher, and how this model makes the list."""
     by_slot = attribution.can_attribute(as_retrieving_model(context.model))
-    return TEXT("expert", scores=TEXT("scores by slot" if by_slot else "scores by mix", **words), **words)
+    words = {"size": f"{context.dataset.catalog.n_items:,}", **words}
+    scores_text = TEXT("scores by slot" if by_slot else "scores by mix", **words)
+    return TEXT("expert", scores=scores_text, variant=f" {TEXT('variant')}" if by_slot else "", **words)
 
 
 def choose_own_items() -> None:
@@ -151,10 +153,6 @@ def edit_buttons() -> None:
                 icon="volume_off", disabled=True, help=TEXT("stays" if is_last else "no effect"),
             )  # fmt: skip
         edits.undo_buttons(edit_list, "start")
-        if is_changed and trace.event_share is not None:
-            words = {"one": item_words.singular, "many": item_words.plural}
-            with st.container(key="start_lead_short", width="content"):
-                st.caption(TEXT("short"), help=f"{TEXT('slot', **words)} {explain_words(words)}")
 
 
 def show_verdict() -> None:

@@ -187,7 +187,7 @@ def _show_task(stop: int, step: Step) -> None:
         st.caption(f"The bet: {step.question} You said: **{bet.option}**.")
         if may_show:
             _store_answer(stop, step, bet)
-            place_button("Show the answer", "tour_answer", answered_stops.add, stop, type="tertiary")
+            place_button("Show the answer", "tour_answer", answered_stops.add, stop)
 
 
 def _show_answer(stop: int, step: Step, bet: Bet | None) -> None:

@@ -43,13 +43,18 @@ def test_three_answers_and_all_experts_before_any_click(opened: Open, load: np.n
     assert len(table) == 64 and table["load"].is_monotonic_decreasing  # type: ignore[arg-type, index]
 
 
-def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray) -> None:
-    app = opened(PAGE, run="tiny", expert="0")
-    assert "expert 1 " in press(app, "Next expert").title[0].value
-    assert "expert 0 " in press(app, "Previous expert").title[0].value
-    assert "expert 63 " in press(app, "Previous expert").title[0].value
+def test_walking_from_expert_to_expert(opened: Open, load: np.ndarray, tiny: tuple[Recommender, Dataset, Run]) -> None:
+    own = route_users(*tiny[:2], "test").experts[3].tolist()
+    app = opened(PAGE, run="tiny", user="4", expert=str(own[0]))
+    for expert in (*own[1:], own[0], own[1]):
+        assert f"expert {expert} " in press(app, "Next expert").title[0].value
+    for expert in (own[0], own[-1], own[-2]):
+        assert f"expert {expert} " in press(app, "Previous expert").title[0].value
+    other = next(expert for expert in range(64) if expert not in own)
+    app = opened(PAGE, run="tiny", user="4", expert=str(other))
+    assert f"expert {own[0]} " in press(app, "Next expert").title[0].value, "from elsewhere to the first of theirs"
     press(app, "Random")
-    assert load[app.session_state["expert"]] > 0 and app.session_state["expert"] != 63
+    assert load[app.session_state["expert"]] > 0 and app.session_state["expert"] != own[0]
     press(app, "Back to this person")
     assert f"Person {app.session_state['user']} has it" in said(app)
     healthy(app.segmented_control(key="exp_part").set_value("People and items").run())

@@ -34,7 +34,7 @@ def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     text = said(app)
     assert "with a few **experts**: learned vectors that all people share" in text
     assert "one query, which finds **4 of 64 experts**" in text
-    assert "Each has a **slot** for the items that match it" in text
+    assert "Each expert has a **slot** for the items that match it" in text
     drawn = strip(app)
     assert len(drawn["events"]) == 12 and len(drawn["list"]) >= 10 and sum(row["gold"] for row in drawn["list"]) == 1
     assert not app.warning

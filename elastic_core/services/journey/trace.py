@@ -208,7 +208,7 @@ class Dispatch(NamedTuple):
         if items := _list_parts([(share, _bare_title(title)) for title, share in self.reached[event]]):
             sentence += f" The largest parts of this mix are {items}."
             if event < len(self.titles) - 1:
-                sentence += f" Only what came up to {_bare_title(self.titles[event])} is in it."
+                sentence += f" Nothing after {_bare_title(self.titles[event])} is in it: it reads the slots as they were then."
         return sentence
 
     def describe_slot(self, place: int) -> str:
