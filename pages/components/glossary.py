@@ -10,7 +10,7 @@ WORDS = {
     "sub-key": "half a key; each row and each column has one, and an expert’s key is both together",
     "query": "what is compared with the keys; a whole history makes one, as in the paper, or each event makes its own and votes",
     "retrieve": "to find the k experts whose keys match the query best",
-    "slot": "what one expert holds of one person: a weighted average of their items",
+    "slot": "what one expert holds of one person: a weighted sum of their items",
     "gate": "multiplies an expert by its score, which lets the keys learn",
     "aggregate": "each expert collects what matches it in the history (Equation 2)",
     "dispatch": "each event takes back what it needs from the experts (Equation 3)",

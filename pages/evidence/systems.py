@@ -93,7 +93,10 @@ def show_systems() -> None:
     )
     rows, columns = (table, list(COLUMNS)) if shows_all else (main, list(COLUMNS)[:FIRST_COLUMNS])
     drawn_labels = [str(label) for label in (differences if shows_all else main)["label"]]
-    draw_differences(select_labels(differences, drawn_labels), ours_name, common_reach(data_set, ours, protocol, drawn_labels))
+    reach = common_reach(data_set, ours, protocol, drawn_labels)
+    draw_differences(
+        select_labels(differences, drawn_labels), ours_name, reach, "each of the others" if shows_all else "the main others"
+    )
     draw_table(data_set, with_chance(rows, chance), protocol, columns)
     other = choose_other(data_set, table, ours_name, ours, context)
     draw_pair(data_set, table, (ours, other), protocol)
@@ -215,13 +218,13 @@ def common_reach(data_set: DataSet, ours: System, protocol: str, labels: list[st
     return max((float(table[["low", "high"]].abs().max().max()) for table in tables if len(table)), default=0.0)
 
 
-def draw_differences(table: pd.DataFrame, ours: str, reach: float) -> None:
-    """`ours` minus each of `table`, on an axis that goes as far as `reach` on both sides."""
+def draw_differences(table: pd.DataFrame, ours: str, reach: float, others: str) -> None:
+    """`ours` minus each of `table`, whose systems are `others`, on an axis that goes as far as `reach` on both sides."""
     if table.empty:
         return
     ours, *names = shorten_titles([ours, *table["short"]])
     sides = (ours, "the other")
-    st.markdown(f"**{page_context.escape_markdown(sides[0])} minus each of the others**")
+    st.markdown(f"**{page_context.escape_markdown(sides[0])} minus {others}**")
     table = table.assign(short=names)
     figure = cache.cached_figure(charts.draw_forest, table, page_context.theme_palette(), sides, family="family", reach=reach)
     claimed = "; ".join(table.loc[table["winner"] != "", "claim"]) or "nothing may be claimed"

@@ -20,10 +20,9 @@ def show_navigation(subject: Subject, expert: int, user: int, strongest: int, re
     stands, and the `reason` for which it was opened."""
     own_experts, is_locked = subject.traffic.experts[user].tolist(), page_context.is_locked("expert")
     place = own_experts.index(expert) if expert in own_experts else -1
-    own_text = f"Of the {len(own_experts)} experts of person {user + 1}, by their order in the search."
     ways = (
-        ("Previous expert", "chevron_left", own_experts[max(place, 0) - 1], own_text),
-        ("Next expert", "chevron_right", own_experts[(place + 1) % len(own_experts)], own_text),
+        ("Previous expert", "chevron_left", own_experts[max(place, 0) - 1], None),
+        ("Next expert", "chevron_right", own_experts[(place + 1) % len(own_experts)], None),
         ("Back to this person", "person", strongest, reason),
     )
     with page_elements.place_in_row():

@@ -133,7 +133,7 @@ def _show_user(subject: Subject, row: dict[str, Any]) -> None:
         reading_text = ", ".join(read_texts) or f"No {plural} yet."
     else:
         reading_text = f"last {plural}: " + ", ".join(titles)
-    empty_text = f"; {row['empty']:.0%} of the slot is still empty" if row["empty"] >= 0.01 else ""
+    empty_text = f"; all weights add up to {1 - row['empty']:.0%}" if row["empty"] >= 0.01 else ""
     text_column.markdown(f"{reading_text}  \n:small[:gray[{row['events']} {plural} in all{empty_text}; {place_text}]]")
 
 

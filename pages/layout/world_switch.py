@@ -64,17 +64,17 @@ def describe_world(name: str, run: Run, data: Dataset) -> str:
     """What this choice shows, and what another would change; Markdown."""
     n_users, truth = f"{data.histories.n_users:,}", data.truth
     if name == SHOPPERS:
-        return f"**{n_users} households, a year of groceries**: nobody knows why they bought."
+        return f"**{n_users} households, a year of groceries**"
     if name == MADE_UP and truth is not None:
         return f"**{n_users} people with {len(truth.interests)} hobbies**: we know why they chose."
     if name == FILMS:
-        return f"**{n_users} people, {data.catalog.n_items:,} films**: nobody knows why they watched."
+        return f"**{n_users} people, {data.catalog.n_items:,} films**"
     if name == PAPER:
         place_text = "in the made-up world" if truth is not None else "on the same data"
         return f"**The paper’s ELASTIC {place_text}**: all its experts make each suggestion together."
     if name == OWN:
-        reason_text = "we know why they chose" if truth is not None else "nobody knows why they chose"
-        return f"**Your run on {page_context.escape_markdown(data.label)}**: {reason_text}."
+        reason_text = ": we know why they chose." if truth is not None else ""
+        return f"**Your run on {page_context.escape_markdown(data.label)}**{reason_text}"
     return f"**{page_context.escape_markdown(cache.label_run(run))}**, chosen on the left."
 
 

@@ -85,7 +85,7 @@ def show_opening() -> None:
         n_next = len(context.dataset.next_items(context.user))
         history_text = TEXT("whom basket", events=f"{initial_prediction.n_events:,}", basket=n_next, **values)
     else:
-        history_text = TEXT("whom", events=initial_prediction.n_events + 1, **values)
+        history_text = TEXT("whom", events=initial_prediction.n_events, **values)
     if retrieved is None:
         st.markdown(f"{TEXT('idea')} {history_text} {TEXT('plain', size=f'{context.dataset.catalog.n_items:,}', **values)}")
         st.info(TEXT("no experts"))

@@ -77,6 +77,9 @@ def show_strip(
         _expert_data(context, prediction, trace, place, names.get(expert, ""), traffic, parts)
         for place, expert in enumerate(trace.experts)
     ]
+    for row in expert_rows:
+        if row["id"] == offered and trace.suggestion_share is not None:
+            row["votes"] += f" {TEXT('STRONGEST', many=context.item_words.plural)}"
     list_rows = _list_data(context, shades, change, trace, changed)
     n_earlier = next((index for index in trace.indices if index is not None), 0)
     data = {

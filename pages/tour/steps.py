@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from elastic_core.data.repeats import ONLY_UNSEEN, WITH_SEEN
 from elastic_core.errors import InputError
 from elastic_core.results.reproduce import System
 from elastic_core.results.systems import DataSet, labels_apart, main_protocol, usual_partner
@@ -39,11 +40,13 @@ class Step(NamedTuple):
     bound: Mapping[str, Any]
     memory: bool  # the answer needs a run that retrieves
 
-    def with_item_words(self, words: ItemWords, pair: tuple[str, str] = PAIR, retrieval: str = "") -> "Step":
-        """The same with the names that the data gives its items, those of the two systems that are compared, and a sentence on
-        how the run finds its experts."""
+    def with_item_words(
+        self, words: ItemWords, pair: tuple[str, str] = PAIR, retrieval: str = "", protocol: str = ONLY_UNSEEN
+    ) -> "Step":
+        """The same with the names that the data gives its items, those of the two systems that are compared, a sentence on how
+        the run finds its experts, and another protocol than Evidence begins with."""
         names = {"one": words.singular, "many": words.plural, "a": words.with_article, "ours": pair[0], "other": pair[1]}
-        names["retrieval"] = retrieval
+        names |= {"retrieval": retrieval, "protocol": protocol}
         texts = {part: getattr(self, part).format(**names) for part in ("text", "look", "task", "question")}
         return self._replace(**texts)
 
@@ -51,6 +54,12 @@ class Step(NamedTuple):
 def control_moved(**usual: object) -> Done:
     """One of these controls stands elsewhere than it usually does."""
     return lambda state: any(state.get(key) not in (None, value) for key, value in usual.items())
+
+
+def _own_search_done(state: Mapping[Any, Any]) -> bool:
+    """The last step of the person's own search is shown."""
+    last = "Vote" if search.has_votes(page_context.require_context().model) else "Weigh"
+    return state.get("keys_query") == "This person" and state.get("keys_step") == last
 
 
 def _event_changed(state: Mapping[Any, Any]) -> bool:
@@ -115,7 +124,9 @@ def fill_words(step: Step) -> Step:
     if pair is not None:
         names = map(page_context.escape_markdown, labels_apart(context.run, pair[0].systems[pair[2]][0]))
         labels = tuple(f"**{name}**" for name in names)
-    return step.with_item_words(context.item_words, labels, _describe_retrieval(context) if context.model.retrieves else "")
+    retrieval = _describe_retrieval(context) if context.model.retrieves else ""
+    protocol = WITH_SEEN if pair is None or main_protocol(pair[0].systems) == ONLY_UNSEEN else ONLY_UNSEEN
+    return step.with_item_words(context.item_words, labels, retrieval, protocol)
 
 
 def _describe_retrieval(context: page_context.Context) -> str:
@@ -179,7 +190,7 @@ STEPS = (
     _make_step(
         "Few comparisons",
         "keys/page.py",
-        lambda state: state.get("keys_step") in ("Weigh", "Vote"),
+        _own_search_done,
         tour_answers.answer_comparisons,
         "keys_picture",
         bound={"keys_step": "Split", "keys_query": "4 × 4"},

@@ -34,7 +34,7 @@ def test_there_is_a_real_answer_before_any_click(opened: Open) -> None:
     text = said(app)
     assert "with a few **experts**: learned vectors that all people share" in text
     assert "one query, which finds **4 of 64 experts**" in text
-    assert "Each expert has a **slot** for the items that match it" in text
+    assert "Each has a **slot** for the items that match it" in text
     drawn = strip(app)
     assert len(drawn["events"]) == 12 and len(drawn["list"]) >= 10 and sum(row["gold"] for row in drawn["list"]) == 1
     assert not app.warning
@@ -126,7 +126,7 @@ def test_any_item_can_be_taken_away_and_the_list_says_what_moved(opened: Open) -
 def test_another_person_starts_unbroken(opened: Open) -> None:
     app = press(opened(), "Remove the last item")
     app = healthy(app.number_input(key="user").set_value(5).run())
-    assert not app.info and "Person **5**" in said(app)
+    assert not app.info and "of person **5**" in said(app)
     link = open_menu(app).code[0].value
     assert "user=5" in link and "run=tiny" in link
     press(app, "Surprise me")

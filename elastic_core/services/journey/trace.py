@@ -208,7 +208,8 @@ class Dispatch(NamedTuple):
         if items := _list_parts([(share, _bare_title(title)) for title, share in self.reached[event]]):
             sentence += f" The largest parts of this mix are {items}."
             if event < len(self.titles) - 1:
-                sentence += f" Nothing after {_bare_title(self.titles[event])} is in it: it reads the slots as they were then."
+                title = _bare_title(self.titles[event])
+                sentence += f" Nothing after {title} is in this mix, because each slot is read as it was at that moment."
         return sentence
 
     def describe_slot(self, place: int) -> str:
@@ -221,7 +222,7 @@ class Dispatch(NamedTuple):
         text = _list_parts(parts, most=4, last=f"{_share_text(older)} older ones" if older >= LEAST_PART else "")
         empty = 1 - older - float(self.held[place].sum())
         sentence = f"The slot of expert {self.experts[place]} holds {text or 'nothing yet'}."
-        return f"{sentence} {_share_text(empty)} of it is still empty." if empty >= LEAST_PART else sentence
+        return f"{sentence} All weights add up to {_share_text(1 - empty)}." if empty >= LEAST_PART else sentence
 
 
 @torch.inference_mode()
