@@ -174,7 +174,7 @@ def _expert_data(
             contents.fits if trace.suggestion_share is not None else None
         )  # where experts mix, people are named, not slots
         item_title = _bare_title(context.dataset.catalog.title(contents.item))
-        times_text = f", {context.item_words.verb} {contents.times} times" if contents.times > 1 else ""
+        times_text = f", {context.item_words.participle} {contents.times} times" if contents.times > 1 else ""
         lines.append(f"{contents.share:.0%} of its slot: {item_title}" + times_text)
         if name_fits is False:
             notes.append(TEXT("NAME_ELSEWHERE", name=name, share=f"{contents.named_share:.0%}", many=context.item_words.plural))

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 ADDRESS = "run=planted-elastic&user=11&expert=3&vs=planted-sasrec"
 # Path, heading, and something that only this address can have brought about. A screen that is not named here has any heading.
 NAMED = {
-    "/": ("What does ELASTIC do with one person’s history?", "Person 11 "),
+    "/": ("What does ELASTIC do with one person’s history?", "of person 11 "),
     "/product-keys": ("How can a few comparisons find the best experts, exactly?", "The paper’s ELASTIC in the made-up world"),
     "/journey": ("What if this history were different?", "Person 11 chose"),
     "/experts": ("What does expert 3 stand for, and does it matter?", "Person 11 "),
