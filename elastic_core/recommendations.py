@@ -153,14 +153,6 @@ class ItemRanker:
         np.add.at(counts, self.item_numbers, self.dataset.item_counts())
         return torch.from_numpy(counts).float()
 
-    def find_items(self, ids: Iterable[Id]) -> tuple[ndarray, int]:
-        """See the function `find_items`."""
-        return find_items(self.catalog, ids)
-
-    def allowed_items(self, exclude: Iterable[Id] = (), only: Iterable[Id] | None = None) -> Tensor:
-        """See the function `allowed_items`."""
-        return allowed_items(self.catalog, exclude, only)
-
     def user_history(self, user: str, before_test: bool = False) -> tuple[ndarray, ndarray | None, int]:
         """Dense items and times of a user of the data, and how many events were left out, as the run does not know their items.
         `before_test`: without the held-out test event and what follows it."""
@@ -206,7 +198,7 @@ class ItemRanker:
         """
         if not 1 <= k <= MAX_ITEMS:
             raise InputError(f"a list has 1 to {MAX_ITEMS:,} items, not {k}")
-        allowed = self.allowed_items(exclude, only)
+        allowed = allowed_items(self.catalog, exclude, only)
         if not allowed.any():
             raise InputError("no item is left to suggest: the run knows none that `only` allows and `exclude` does not take away")
         names, named = self._resolve_users(users, histories)
@@ -280,7 +272,7 @@ class ItemRanker:
     def _read_history(self, history: Iterable[Id]) -> tuple[ndarray, int]:
         if isinstance(history, str) or not isinstance(history, Iterable):
             raise InputError("a history is a list of item ids, as in histories=[['50', '181']]")
-        return self.find_items(history)
+        return find_items(self.catalog, history)
 
 
 def id_text(raw: object) -> str:

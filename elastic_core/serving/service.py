@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from elastic_core.errors import InputError
-from elastic_core.recommendations import HISTORY, POPULARITY, ItemRanker, Query
+from elastic_core.recommendations import HISTORY, POPULARITY, ItemRanker, Query, allowed_items, find_items
 from elastic_core.serving.events import Events
 
 SEEN = 1_000  # so many of a user's last events, at least, are not suggested again
@@ -45,7 +45,7 @@ class ListService:
     def __init__(self, ranker: ItemRanker, events: Events | None = None, with_data: bool = True) -> None:
         self.ranker, self.with_data = ranker, with_data
         self.events = events or Events(None, self.events_to_keep(ranker))
-        self._all_items = ranker.allowed_items()
+        self._all_items = allowed_items(ranker.catalog)
 
     @staticmethod
     def events_to_keep(ranker: ItemRanker) -> int:
@@ -87,7 +87,7 @@ class ListService:
             items = self.ranker.user_history(request.user)[0][-self.events.keep :]
             self.events.add_items(request.user, total - len(items), [str(self.ranker.catalog.ids[item]) for item in items])
         self.events.add_items(request.user, total, request.events)
-        unknown_items = self.ranker.find_items(request.events)[1]
+        unknown_items = find_items(self.ranker.catalog, request.events)[1]
         request.answer |= {"user": request.user, "events": total + len(request.events), "unknown": unknown_items}
 
     def _number_of_events(self, user: str) -> int:
@@ -119,17 +119,17 @@ class ListService:
 
     def _query(self, request: Request) -> Query:
         filtered = request.exclude or request.only is not None
-        allowed = self.ranker.allowed_items(request.exclude, request.only) if filtered else self._all_items
+        allowed = allowed_items(self.ranker.catalog, request.exclude, request.only) if filtered else self._all_items
         seen = self.ranker.keep_seen if request.seen is None else request.seen
         if request.history is not None:
-            items, unknown_items = self.ranker.find_items(request.history)
+            items, unknown_items = find_items(self.ranker.catalog, request.history)
             request.answer |= {"known": len(items), "unknown": unknown_items}
             return Query(items, allowed, seen=seen)
         stored = self.events.last_items(request.user)
         if not stored and self._in_data(request.user):
             items, times, _ = self.ranker.user_history(request.user)
             return Query(items, allowed, times, seen)
-        return Query(self.ranker.find_items(stored)[0], allowed, seen=seen)
+        return Query(find_items(self.ranker.catalog, stored)[0], allowed, seen=seen)
 
     def _suggestions(self, items: Sequence[int], scores: Sequence[float]) -> list[dict[str, Any]]:
         catalog = self.ranker.catalog

@@ -5,7 +5,7 @@ import pandas as pd
 import streamlit as st
 
 from elastic_core.core.candidates import PROTOCOLS
-from elastic_core.results.baselines import WITH_SEEN
+from elastic_core.data.repeats import ONLY_UNSEEN, WITH_SEEN
 from elastic_core.results.compare import Comparison, claim_sentence, needs_training, p_text
 from elastic_core.results.reproduce import System
 from elastic_core.results.systems import (
@@ -48,6 +48,7 @@ COLUMNS = page_elements.parse_columns(
         paper=PAPER_NOTE,
     )
 )
+EVERY_ITEM = (ONLY_UNSEEN, WITH_SEEN)  # protocols that rank all items; the others draw a hundred
 FIRST_COLUMNS = 5  # that are shown at first
 
 
@@ -213,7 +214,7 @@ def select_labels(table: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
 def common_reach(data_set: DataSet, ours: System, protocol: str, labels: list[str]) -> float:
     """How far from zero the intervals of these systems go under this protocol and those like it, which draw as many candidates:
     one axis for them all, or a protocol with small differences would look like one with large ones."""
-    alike = [each for each in PROTOCOLS if each.endswith("100") == protocol.endswith("100")]
+    alike = [each for each in PROTOCOLS if (each in EVERY_ITEM) == (protocol in EVERY_ITEM)]
     tables = [select_labels(results.cached_differences(data_set, ours, each), labels) for each in alike]
     return max((float(table[["low", "high"]].abs().max().max()) for table in tables if len(table)), default=0.0)
 

@@ -21,15 +21,15 @@ def show_navigation(subject: Subject, expert: int, user: int, strongest: int, re
     own_experts, is_locked = subject.traffic.experts[user].tolist(), page_context.is_locked("expert")
     place = own_experts.index(expert) if expert in own_experts else -1
     ways = (
-        ("Previous expert", "chevron_left", own_experts[max(place, 0) - 1], None),
-        ("Next expert", "chevron_right", own_experts[(place + 1) % len(own_experts)], None),
-        ("Back to this person", "person", strongest, reason),
+        ("previous", "Previous expert", "chevron_left", own_experts[max(place, 0) - 1], None),
+        ("next", "Next expert", "chevron_right", own_experts[(place + 1) % len(own_experts)], None),
+        ("back", "Back to this person", "person", strongest, reason),
     )
     with page_elements.place_in_row():
-        for name, icon, number, help in ways:
+        for key, name, icon, number, help in ways:
             place_button(
                 name,
-                f"exp_go_{name.partition(' ')[0]}",
+                f"exp_go_{key}",
                 page_context.select_expert,
                 number,
                 icon=icon,

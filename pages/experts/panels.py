@@ -12,6 +12,7 @@ from elastic_core.jobs.job_kinds import Ablations
 from elastic_core.services.experts import ablation, overview, relations
 from elastic_core.services.experts import items as expert_items
 from elastic_core.services.experts.items import PushedItems
+from elastic_core.services.journey.trace import LEAST_PART
 from elastic_core.services.person import inspect
 from pages.components import glossary, job_bar, page_context, page_elements
 from pages.components.controls import bind_widget, choose_one, choose_without_label, place_button
@@ -19,8 +20,6 @@ from pages.experts import cached, charts
 from pages.experts import sentences as expert_words
 from pages.experts.cached import Subject
 from pages.experts.sentences import TEXT
-
-LEAST_PART = 0.005  # of a slot: smaller parts are not named
 
 # --- all of them -----------------------------------------------------------------------------------------------------
 
@@ -133,7 +132,7 @@ def _show_user(subject: Subject, row: dict[str, Any]) -> None:
         reading_text = ", ".join(read_texts) or f"No {plural} yet."
     else:
         reading_text = f"last {plural}: " + ", ".join(titles)
-    empty_text = f"; all weights add up to {1 - row['empty']:.0%}" if row["empty"] >= 0.01 else ""
+    empty_text = f"; all weights add up to {1 - row['empty']:.0%}" if row["empty"] >= LEAST_PART else ""
     text_column.markdown(f"{reading_text}  \n:small[:gray[{row['events']} {plural} in all{empty_text}; {place_text}]]")
 
 

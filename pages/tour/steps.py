@@ -200,7 +200,7 @@ STEPS = (
         "experts/page.py",
         control_moved(expert=None),
         tour_answers.answer_holders,
-        "exp_go_Next",
+        "exp_go_next",
         bound={"expert": None, "exp_part": "People and items"},
     ),
     _make_step(
