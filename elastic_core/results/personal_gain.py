@@ -16,13 +16,12 @@ from elastic_core.files import write_text
 from elastic_core.machine import code_commit
 from elastic_core.results.compare import CompareRuns, compare_if_ranked, make_claims
 from elastic_core.results.reproduce import LONG_HISTORY, RETRIEVED, System, planned_runs
-from elastic_core.results.systems import OURS, DataSet, main_protocol, model_label
+from elastic_core.results.systems import OURS, DataSet, best_by_validation, main_protocol, model_label
 from elastic_core.text import true_minus
 
 FILE = "interests.csv"
 COLUMNS = ["data", "hash", "users", "items", "interests", "largest", "chance", "commit"]
 SHARED = "memory-none"
-ENDINGS = {"": "", LONG_HISTORY: ", last 1,000 events"}  # of a title, by the mark of the pair
 
 
 def write_interest_counts(root: Path, tell: Callable[[str], None] = print) -> Path:
@@ -72,7 +71,8 @@ def personal_gains(
             continue
         k = int(run.config.model.k)  # type: ignore[attr-defined]
         rows.append((
-            data_set.title + ENDINGS[own.mark], is_made_up, model_label(own.model), k, int(count), count / k,
+            data_set.title + (", last 1,000 events" if own.mark == LONG_HISTORY else ""),
+            is_made_up, model_label(own.model), k, int(count), count / k,
             comparison.difference, comparison.low, comparison.high, claim.winner,
             min(len(data_set.systems[own]), len(data_set.systems[shared])), comparison.users,
         ))  # fmt: skip
@@ -84,17 +84,17 @@ def personal_gains(
 
 
 def _pairs(data_set: DataSet) -> Iterator[tuple[System, System]]:
-    """Our systems with personal experts, and the same with shared ones; of one model, k and recipe one pair."""
+    """Our systems with personal experts, and the same with shared ones; of one model and k one pair, by the recipe that validates
+    best, and one of longer histories."""
     for model in OURS:
         for k in RETRIEVED:
             yield from _pair(data_set, System(model, f"k{k}"), System(model, f"k{k}-{SHARED}"))
-        plain = [
-            system
-            for system in data_set.systems
-            if system.model == model and not (system.variant or system.own) and system.mark in ENDINGS
-        ]
-        for own in plain:
-            yield from _pair(data_set, own, own._replace(variant=SHARED))
+        plain = [each for each in data_set.systems if each.model == model and not (each.variant or each.own)]
+        for is_long in (False, True):
+            of_length = [system for system in plain if (system.mark == LONG_HISTORY) == is_long]
+            best = best_by_validation(of_length, data_set.systems, lambda one: (one._replace(variant=SHARED),))
+            if best is not None:
+                yield from _pair(data_set, best, best._replace(variant=SHARED))
 
 
 def _pair(data_set: DataSet, own: System, shared: System) -> Iterator[tuple[System, System]]:

@@ -5,7 +5,8 @@ recipe, as any model can be: it is compared with its like.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from elastic_core.data.source_catalog import PLANTED
 from elastic_core.errors import InputError
 from elastic_core.files import UnreadableFolder
 from elastic_core.results.baselines import ONLY_UNSEEN, WITH_SEEN
-from elastic_core.results.compare import evaluation_key, needs_training, setup_key
+from elastic_core.results.compare import METRIC, evaluation_key, needs_training, setup_key
 from elastic_core.results.reproduce import (
     EXPERTS,
     FEWER,
@@ -265,6 +266,21 @@ def fair_sasrec(ours: System, systems: Iterable[System]) -> System:
     plain = System("sasrec", "", *ours.recipe)
     with_convolution = plain._replace(variant="local")
     return with_convolution if with_convolution in systems else plain
+
+
+def best_by_validation(
+    candidates: Iterable[System], systems: Systems, beside: Callable[[System], Iterable[System]]
+) -> System | None:
+    """Of a model by several recipes, the one with the best validation among those of which most may be claimed: where it and all
+    that stands `beside` it were trained twice, before once. The first of equals; None where there is no candidate."""
+
+    def rank(system: System) -> tuple[int, float]:
+        compared = [systems.get(each, []) for each in (system, *beside(system))]
+        seeds = [len(runs) if not runs or needs_training(runs[0]) else 2 for runs in compared]
+        best = [max((float(row["valid"][METRIC]) for row in run.events("epoch")), default=0.0) for run in systems[system]]
+        return min(2, *seeds), statistics.fmean(best)
+
+    return max(candidates, key=rank, default=None)
 
 
 def usual_partner(ours: System, systems: Systems) -> System | None:

@@ -94,7 +94,7 @@ def test_one_run_claims_nothing_and_several_seeds_may(tmp_path: Path) -> None:
     assert NO_RANKS in results_tables(tmp_path)
 
 
-def test_of_two_recipes_the_one_that_most_systems_share_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_recipes_the_one_that_sasrec_shares_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = ("ml-1m-popularity", "ml-1m-cpu-elastic", "ml-1m-elastic", "ml-1m-cpu-sasrec")
     data = PLAN["planted-sasrec"].config.data  # films need not be on this machine
     made_up = [replace(PLAN[name], config=replace(PLAN[name].config, data=data)) for name in ours]
