@@ -292,7 +292,7 @@ def test_examples_are_of_their_band_and_show_what_the_expert_reads(world: World,
     model, dataset, found = world
     people = expert_people.example_users(of(world), found, busy)
     bands = expert_people.rank_users(found, busy)["band"]
-    assert set(people["group"]) == {"top", "middle", "just in", "just out", "random"}
+    assert set(people["group"]) == {"top", "middle", "just in", "just out", "random"} and people["user"].is_unique
     for row in people.itertuples():
         assert row.group == "random" or bands[row.user] == row.group
         history = dataset.histories.user_items(row.user)[: row.events].tolist()

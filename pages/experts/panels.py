@@ -84,7 +84,7 @@ def _select_row(key: str) -> None:
 
 GROUPS = {
     "top": "Use it most", "middle": "In between", "just in": "Use it, but only just",
-    "just out": "Just missed it", "random": "Drawn at random",
+    "just out": "Just missed it", "random": "Drawn at random from the rest",
 }  # fmt: skip
 
 

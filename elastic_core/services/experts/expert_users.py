@@ -38,9 +38,9 @@ def rank_users(survey: Survey, expert: int) -> pd.DataFrame:
 
 
 def example_users(context: EvaluationContext, survey: Survey, expert: int) -> pd.DataFrame:
-    """Choose people from every band, the band's own middle first, and at random among those who retrieve it: group, user, score,
-    margin, rank (0 = not retrieved), events, items, shares, times (the shares over those that the items have of the events that
-    the model reads), empty (the part of the slot that nothing fills yet).
+    """Choose people from every band, the band's own middle first, and at random among the rest of those who retrieve it: group,
+    user, score, margin, rank (0 = not retrieved), events, items, shares, times (the shares over those that the items have of the
+    events that the model reads), empty (the part of the slot that nothing fills yet).
 
     `items` are up to four of the person's history of which the expert holds, or reads, most, `shares` of it; where the model does
     not say so, the most recent, shares empty."""
@@ -49,9 +49,9 @@ def example_users(context: EvaluationContext, survey: Survey, expert: int) -> pd
     groups[IN] = groups[IN].iloc[::-1]  # closest to the cut-off first
     middle = np.abs(np.arange(len(groups[MIDDLE])) - len(groups[MIDDLE]) / 2)
     groups[MIDDLE] = groups[MIDDLE].iloc[np.argsort(middle, kind="stable")]
-    retrieved = ranked[ranked["rank"] > 0].sort_index()
     chosen = {name: group.head(EACH) for name, group in groups.items()}
-    chosen["random"] = retrieved.iloc[sample_indices(len(retrieved), EACH + 1, seed=expert)]
+    rest = ranked[ranked["rank"] > 0].drop(pd.concat(chosen.values()).index, errors="ignore").sort_index()
+    chosen["random"] = rest.iloc[sample_indices(len(rest), EACH + 1, seed=expert)]
     frame = pd.concat(chosen, names=["group", "user"]).reset_index()
     frame["events"] = context.dataset.readable_lengths()[frame["user"]]
     read, frame["empty"] = _most_read_items(context, frame)
