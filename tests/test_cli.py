@@ -121,6 +121,22 @@ def test_a_file_is_trained_on_as_it_is(here: Path, capsys: pytest.CaptureFixture
     refused(["train", "my clicks.csv", "--recipe=toy"], "SOURCE or --recipe", capsys)
 
 
+def test_a_person_with_too_few_events_for_a_test_has_the_list_of_all(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Everybody's lists held such people, and asking for one of them was refused."""
+    rows = [f"cust-{u},sku-{(u * 7 + i * i) % 12},{i}" for u in range(60) for i in range(4 if u == 7 else 2 if u == 8 else 9)]
+    Path("few.csv").write_text("\n".join(["user,item,time", *rows]))
+    assert main(["train", "few.csv", "--set=train.epochs=1", "--model=sasrec", "--out=few"]) == 0
+    capsys.readouterr()
+    assert main(["recommend", "few", "--user", "cust-7", "--json", "--top", "3"]) == 0
+    captured = capsys.readouterr()
+    alone = [json.loads(line) for line in captured.out.splitlines()]
+    assert main(["recommend", "few", "--all", "--out", "all.csv", "--top", "3"]) == 0
+    everybody = pd.read_csv("all.csv")
+    assert [row["id"] for row in alone] == everybody.loc[everybody["user"] == "cust-7", "item"].tolist()
+    assert "too few events for a test" in captured.err
+    refused(["recommend", "few", "--user", "cust-8"], "there are 59, for example cust-0 and cust-59; 1 more has", capsys)
+
+
 def test_evaluate_prints_means_with_intervals(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "tiny", "--protocols", "full,pop100", "--metrics", "HR@10"]) == 0
     table = capsys.readouterr().out.splitlines()

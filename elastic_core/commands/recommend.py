@@ -125,7 +125,9 @@ def read_history(
 ) -> tuple[Recommender, Dataset | Catalog, History]:
     """The model, the data (of typed items the catalogue alone), and the history that the list follows."""
     if user is not None:
-        _, dataset, model = load_run(run_name)
+        run, dataset, model = load_run(run_name)
+        if user not in dataset.histories.user_ids.astype(str) and dataset.people_left_out:
+            return model, dataset.catalog, short_history(run, model, dataset.catalog, user)
         items_read = user_history(dataset, dataset.user_number(user))
         print_note("Read without the held-out last event, which is marked; --all writes lists after all events.")
         return model, dataset, items_read
@@ -134,6 +136,15 @@ def read_history(
     if not items:
         raise InputError("the history is empty")
     return model, catalog, History(np.array(items, dtype=np.int64))
+
+
+def short_history(run: Run, model: Recommender, catalog: Catalog, user: str) -> History:
+    """All events of a person who has too few for a test, as --all reads them."""
+    data = load(replace(run.config.data, k_core=0))
+    data.user_number(user)
+    items, times, _ = ItemRanker(model, catalog, lambda: data).user_history(user)
+    print_note("This person has too few events for a test, so the list follows all of them.")
+    return History(items, times=times)
 
 
 def print_list(
