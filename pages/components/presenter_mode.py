@@ -5,7 +5,8 @@ import streamlit as st
 from pages.components.controls import place_button
 
 KEY, ON, SWITCH = "present", "present_on", "present_switch"
-LARGER = """<style>@media (min-width: 1600px) { :root { font-size: 125% } }
+LARGER = """<style>@media (min-width: 1200px) { :root { font-size: 112.5% } }
+@media (min-width: 1600px) { :root { font-size: 125% } }
 .stMain [data-testid="stMainBlockContainer"] { padding-top: 3.75rem }
 .st-key-present_leave { position: fixed; top: .6rem; right: 3.5rem; width: auto; z-index: 1000000 }</style>"""
 # Every size of Streamlit's is a multiple of the root's. The way out stands at the upper right, whatever is scrolled.
@@ -33,7 +34,7 @@ def show_presenter_switch() -> None:
     st.session_state[SWITCH] = is_presenting()
     st.toggle(
         "Presenter mode", key=SWITCH, on_change=_turn_presenter_mode,
-        help="Larger type on a large screen. » at the upper left brings the list back.",
+        help="Larger type and no sidebar. » at the upper left brings the sidebar back.",
     )  # fmt: skip
 
 

@@ -535,6 +535,12 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
       made.classList.toggle('tall', made.clientHeight >= 64)
     }
     if (!root.lit) heads([])
+    // Names that begin alike are cut in their middle, unless all of them fits.
+    const names = [['event', events], ['item', list]].flatMap(([kind, of]) =>
+      of.map((each, at) => ({ each, span: nodes[kind][at].querySelector('.name'), star: kind === 'item' && each.gold ? '★ ' : '' })))
+    for (const { each, span, star } of names) span.textContent = star + each.name
+    for (const { each, span, star } of names.filter(({ span }) => span.scrollWidth > span.clientWidth))
+      span.textContent = star + each.label
     cut.clear()
     for (const made of flow.querySelectorAll('.node:not(.fold)')) {
       const name = made.querySelector('.name')
