@@ -142,8 +142,8 @@ class Dataset:
         if not len(matches):
             n_short = self.people_left_out
             short = f"; {n_short:,} more {'has' if n_short == 1 else 'have'} too few events" if n_short else ""
-            some = f"there are {len(ids):,}, for example {ids[0]} and {ids[-1]}"
-            raise InputError(f"{self.label} has no user {str(raw)!r}; {some}{short}")
+            examples = f"there are {len(ids):,}, for example {ids[0]} and {ids[-1]}"
+            raise InputError(f"{self.label} has no user {str(raw)!r}; {examples}{short}")
         return int(matches[0])
 
     def split_arrays(self) -> tuple[np.ndarray, ...]:
