@@ -4,7 +4,7 @@ A run is trained in a folder of its name below checkpoints/, and added to the ta
 is finished. One whose weights did not come along is trained again when --only gives its whole name. --add takes in folders that
 were trained elsewhere. On a CPU each run has one thread, as the shipped ones had. With --minutes the current run is left at an
 epoch border when time is up, and the same command goes on from there. The ml-1m rows are made for a GPU (--device auto takes one
-where there is one); the floors and the ml-1m-cpu rows, 20 minutes of a core each, are not.
+where there is one). A core takes 20 minutes for a row of ml-1m-cpu, half an hour to three hours for one of ml-1m-converged.
 
   elastic reproduce --list
   elastic reproduce --only planted
