@@ -27,10 +27,9 @@ from elastic_core.results.systems import (
     OURS,
     WITH_REPEATS,
     Systems,
-    best_by_validation,
     data_sets,
-    fair_sasrec,
     is_variant,
+    main_elastic,
     main_protocol,
     mark_notes,
     model_label,
@@ -158,7 +157,7 @@ def _summary_table(data_sets: Sequence[Systems]) -> Iterable[str]:
     minus plain SASRec and minus the SASRec that is fair to compare with, bold where it may be claimed."""
     lines = []
     for systems in data_sets:
-        ours = _summary_elastic(systems)
+        ours = main_elastic(systems)
         if ours is None:
             continue
         protocol = main_protocol(systems)
@@ -176,12 +175,6 @@ def _summary_table(data_sets: Sequence[Systems]) -> Iterable[str]:
         heads += [model_label(OURS[0]), "interest slots", "ELASTIC minus SASRec: 95%, p"]
         heads += ["ELASTIC minus SASRec with convolution: 95%, p"]
         yield markdown_table(heads, lines)
-
-
-def _summary_elastic(systems: Systems) -> System | None:
-    """ELASTIC by the recipe of the row."""
-    recipes = [system for system in our_systems(systems) if system.model == OURS[0]]
-    return best_by_validation(recipes, systems, lambda one: (one._replace(model="sasrec"), fair_sasrec(one, systems)))
 
 
 def _summary_systems(ours: System) -> tuple[System, System, System, System]:

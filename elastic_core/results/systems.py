@@ -105,6 +105,7 @@ SHORT_VARIANTS = {
 }
 BUDGET = re.compile(r" \([\d.]+ minutes[^()]*\)")  # of a name, where all that are compared have the same
 SIZE = re.compile(r", K = \d+², k = \d+")  # of a name
+MARK = re.compile("|".join(f", {label}" for label in MARK_LABELS.values()))  # of a name
 LONG_HISTORIES = 500  # events: a made-up world with longer histories says so
 USUAL_ITEMS = (800, 1_280)  # of the made-up worlds that open in the app; others say how many they have
 MADE_UP, FILMS = "made-up worlds", "real films"
@@ -151,9 +152,14 @@ def system_title(system: System, runs: Sequence[Run]) -> str:
 
 
 def shorten_titles(titles: Sequence[str]) -> list[str]:
-    """The same without budgets and sizes, where that keeps them apart."""
-    short = [SIZE.sub("", BUDGET.sub("", title)) for title in titles]
-    return short if len(set(short)) == len(set(titles)) else [BUDGET.sub("", title) for title in titles]
+    """The same without budgets, sizes and recipes, or as many of these in this order as keep them apart."""
+    short = list(titles)
+    for pattern in (BUDGET, SIZE, MARK):
+        shorter = [pattern.sub("", title) for title in short]
+        if len(set(shorter)) < len(set(titles)):
+            break
+        short = shorter
+    return short
 
 
 def mark_notes(titles: Iterable[str]) -> list[str]:
@@ -281,6 +287,12 @@ def best_by_validation(
         return min(2, *seeds), statistics.fmean(best)
 
     return max(candidates, key=rank, default=None)
+
+
+def main_elastic(systems: Systems) -> System | None:
+    """ELASTIC by the recipe that a table begins with: see `best_by_validation`, beside both SASRecs."""
+    recipes = [system for system in our_systems(systems) if system.model == OURS[0] and not system.own]
+    return best_by_validation(recipes, systems, lambda one: (one._replace(model="sasrec"), fair_sasrec(one, systems)))
 
 
 def usual_partner(ours: System, systems: Systems) -> System | None:

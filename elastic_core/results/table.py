@@ -47,8 +47,8 @@ PAPER = {
     "fpmc": 0.3220, "gru4rec": 0.4033, "sasrec": 0.4190, "bert4rec": 0.3182, "linrec": 0.4158, "hstu": 0.4090, "elastic": 0.4256,
 }  # fmt: skip
 PAPER_COLUMN = "the paper’s NDCG@10"
-# The systems of the paper's table that matter most, the baselines, and ours; all others are shown on demand.
-MAIN_MODELS = (*BASELINES, "gru4rec", "sasrec", "linrec", "hstu", "lisa", "elastic", "elastic-slots")
+# The systems that matter most, of the paper’s table and of newer ones, the baselines, and ours; the others are shown on demand.
+MAIN_MODELS = (*BASELINES, "gru4rec", "sasrec", "esasrec", "linrec", "lrurec", "hstu", "lisa", "elastic", "elastic-slots")
 MAIN_SYSTEMS = (*map(System, MAIN_MODELS), System("sasrec", "local"))
 MOST_NAMED = 4  # systems in a sentence
 RIVALS, VARIANTS, OTHERS = "other systems", "its own variants", "other runs here"
@@ -148,12 +148,18 @@ def leaderboard(data_set: DataSet, protocol: str, compare: CompareRuns = compare
     return pd.concat([_card_rows(cards, table), table], ignore_index=True).astype(table.dtypes)
 
 
-def main_rows(data_set: DataSet, table: pd.DataFrame, *more: System) -> pd.DataFrame:
-    """The rows of the systems that matter most by any budget, of `more`, and of what is no system; all where they are few."""
+def main_rows(data_set: DataSet, table: pd.DataFrame, ours: System, *more: System) -> pd.DataFrame:
+    """The rows of the systems that matter most, by the recipe of `ours` (beside somebody's own run by the plain one), of `ours`,
+    of `more`, and of what is no system; all where they are few."""
     if len(table) <= len(MAIN_SYSTEMS):
         return table
-    main = [system for system in data_set.systems if system._replace(budget="") in MAIN_SYSTEMS]
-    return table[table["label"].isin({*map(str, (*main, *more)), ""})]
+
+    def is_main(system: System) -> bool:
+        alike = system.recipe == ours.recipe or (bool(ours.own) and not system.mark)
+        return System(*system[:2]) in MAIN_SYSTEMS and (alike or system.model in BASELINES)
+
+    main = [system for system in data_set.systems if is_main(system)]
+    return table[table["label"].isin({*map(str, (*main, ours, *more)), ""})]
 
 
 def with_chance(table: pd.DataFrame, chance: float | None) -> pd.DataFrame:

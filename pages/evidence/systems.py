@@ -10,9 +10,11 @@ from elastic_core.results.compare import Comparison, claim_sentence, needs_train
 from elastic_core.results.reproduce import System
 from elastic_core.results.systems import (
     BUDGET,
+    MARK,
     MARK_NOTES,
     DataSet,
     is_variant,
+    main_elastic,
     main_protocol,
     mark_notes,
     short_label,
@@ -72,8 +74,9 @@ def show_systems() -> None:
     own_system = data_set.system_of(context.run.path) if context is not None else None
     with row:
         names = reference_names(data_set, table)
-        opened = table.loc[table["label"] == str(own_system), "system"].tolist()
-        first = next((name for name in opened if name in names), names[0])
+        of_label = dict(zip(table["label"], table["system"], strict=True))
+        likely = [of_label.get(str(each)) for each in (own_system, main_elastic(data_set.systems))]
+        first = next((name for name in likely if name in names), names[0])
         ours_name = choose_from_list("System", names, key=OURS, first=first, width=470)
     ours = system_called(data_set, table, ours_name)
     differences = results.cached_differences(data_set, ours, protocol)
@@ -196,14 +199,15 @@ def with_short_names(data_set: DataSet, table: pd.DataFrame) -> pd.DataFrame:
     """The table in words that its columns have room for: without the recipe that all share, and the baseline that all stand
     beside."""
     systems = {str(system): system for system in data_set.systems}
-    budgets = {system.budget for system, runs in data_set.systems.items() if needs_training(runs[0])}
+    listed = [systems[label] for label in table["label"] if label in systems]
+    recipes = {system.recipe for system in listed if needs_training(data_set.systems[system][0])}
     names = [
         " ".join([short_label(systems[label]), *(mark for mark in MARK_NOTES if mark in title)]) if label in systems else title
         for label, title in zip(table["label"], table["system"], strict=True)
     ]
     leads = table[BESIDE].str.replace(r"^(above|below|level with) .* by ", r"\1 by ", regex=True)
-    if len(budgets) == 1:
-        names = [BUDGET.sub("", name) for name in names]
+    if len(recipes) == 1:
+        names = [MARK.sub("", BUDGET.sub("", name)) for name in names]
     return table.assign(**{"system": [name.replace(" minutes of processor time)", " min)") for name in names], BESIDE: leads})
 
 

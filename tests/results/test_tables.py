@@ -17,7 +17,16 @@ from elastic_core.results.baselines import BaselineComparison, BaselineRow
 from elastic_core.results.compare import compare_runs
 from elastic_core.results.reproduce import System
 from elastic_core.results.store import load as load_runs
-from elastic_core.results.systems import DataSet, data_sets, labels_apart, planned_data_sets, run_label, usual_partner
+from elastic_core.results.systems import (
+    BASELINES,
+    DataSet,
+    data_sets,
+    labels_apart,
+    planned_data_sets,
+    run_label,
+    shorten_titles,
+    usual_partner,
+)
 from elastic_core.results.table import (
     LEADERBOARD,
     MAIN_SYSTEMS,
@@ -166,6 +175,21 @@ def test_the_summary_has_a_subject_whoever_is_better() -> None:
     assert both == "a is better than 1 of 2 other systems, and worse than c."
 
 
+def test_names_are_without_what_all_share_and_stay_apart() -> None:
+    told = [
+        "SASRec, with a bonus for seen items (20 minutes)",
+        "ELASTIC, K = 16², k = 8, with a bonus for seen items (20 minutes)",
+    ]
+    assert shorten_titles([*told, "Popularity"]) == ["SASRec", "ELASTIC", "Popularity"]
+    assert shorten_titles([*told, "ELASTIC, K = 16², k = 8"]) == [
+        "SASRec, with a bonus for seen items", "ELASTIC, with a bonus for seen items", "ELASTIC",
+    ]  # fmt: skip
+    assert shorten_titles(["ELASTIC, K = 16², k = 8", "ELASTIC, K = 8², k = 8"]) == [
+        "ELASTIC, K = 16², k = 8",
+        "ELASTIC, K = 8², k = 8",
+    ]
+
+
 def test_the_main_systems_are_shown_and_the_rest_is_not_lost() -> None:
     din, rest = System("din"), [System("sasrec", mark="repeats"), System("elastic", "memory-none")]
     found = DataSet("", "", "", {system: [] for system in (*MAIN_SYSTEMS, din, *rest)})
@@ -173,6 +197,9 @@ def test_the_main_systems_are_shown_and_the_rest_is_not_lost() -> None:
     table = pd.DataFrame({"system": labels, "label": labels, "NDCG@10": 0.1, "people": 70})
     assert main_rows(found, table, din)["label"].tolist() == labels[: len(MAIN_SYSTEMS) + 1]
     assert len(main_rows(found, table[:8], din)) == 8, "few are all shown"
+    assert main_rows(found, table, rest[0])["label"].tolist() == [*BASELINES, "sasrec (repeats)"], "by the same recipe"
+    of_own = main_rows(found, table, System("elastic", own="mine"), din)["label"].tolist()
+    assert of_own == labels[: len(MAIN_SYSTEMS) + 1], "beside one's own run those without a mark"
     shown = with_chance(table.reindex(columns=LEADERBOARD).astype(object), 0.01)
     assert shown["NDCG@10"].tolist()[:2] == [0.01, 0.1] and shown["label"].tolist()[0] == "", "no run of it can be opened"
     assert with_chance(table, None) is table
