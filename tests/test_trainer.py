@@ -272,7 +272,8 @@ def locked_by_two(path: Path, forked: Any) -> None:
         for file in range(3, 100):
             with suppress(OSError):
                 os.set_inheritable(file, True)
-        subprocess.Popen(["sleep", "0.5"], close_fds=False)  # as a program that is being started: it has its parent's files
+        holds = "while [ ! -e go ]; do sleep 0.02; done"
+        subprocess.Popen(["sh", "-c", holds], close_fds=False, cwd=path.parent)  # being started, it has its parent's files
         forked.set()
         time.sleep(60)
 
@@ -285,6 +286,7 @@ def test_a_killed_process_may_leave_its_lock_a_moment_later(tmp_path: Path, chil
     child.kill()
     child.join()
     began = time.monotonic()
+    threading.Timer(0.3, (tmp_path / "go").touch).start()
     with Run(tmp_path / "a").lock():
         assert time.monotonic() - began > 0.1, "it was still held"
 
