@@ -12,6 +12,7 @@ import streamlit as st
 from elastic_core.core.elastic import ElasticConfig
 from elastic_core.data import Dataset
 from elastic_core.data.source_catalog import GROCERIES, PLANTED, at_hand, is_deleted, source_names
+from elastic_core.results.systems import model_label
 from elastic_core.runs import Run
 from elastic_core.services import public
 from pages.components import cache, page_context
@@ -75,7 +76,8 @@ def describe_world(name: str, run: Run, data: Dataset) -> str:
     if name == OWN:
         reason_text = ": we know why they chose." if truth is not None else ""
         return f"**Your run on {page_context.escape_markdown(data.label)}**{reason_text}"
-    return f"**{page_context.escape_markdown(cache.label_run(run))}**, chosen on the left."
+    name = page_context.escape_markdown(f"{model_label(run.config.model.name)}, {data.label}")
+    return f"**{name}**: chosen on the left."
 
 
 def show_world_switch(runs: Mapping[str, Run]) -> None:
