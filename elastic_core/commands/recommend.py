@@ -126,7 +126,7 @@ def read_history(
     """The model, the data (of typed items the catalogue alone), and the history that the list follows."""
     if user is not None:
         run, dataset, model = load_run(run_name)
-        if user not in dataset.histories.user_ids.astype(str) and dataset.people_left_out:
+        if dataset.find_user(user) is None and dataset.people_left_out:
             return model, dataset.catalog, short_history(run, model, dataset.catalog, user)
         items_read = user_history(dataset, dataset.user_number(user))
         print_note("Read without the held-out last event, which is marked; --all writes lists after all events.")
@@ -139,9 +139,9 @@ def read_history(
 
 
 def short_history(run: Run, model: Recommender, catalog: Catalog, user: str) -> History:
-    """All events of a person who has too few for a test, as --all reads them."""
+    """All events of a person who has too few for a test, as --all reads them. Raises InputError for one who is not there."""
     data = load(replace(run.config.data, k_core=0))
-    data.user_number(user)
+    data.user_number(user)  # raises
     items, times, _ = ItemRanker(model, catalog, lambda: data).user_history(user)
     print_note("This person has too few events for a test, so the list follows all of them.")
     return History(items, times=times)

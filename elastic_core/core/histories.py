@@ -135,16 +135,20 @@ class Dataset:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:16]
 
+    def find_user(self, raw: object) -> int | None:
+        """The number, from 0, of the user with this id; None if there is none."""
+        matches = np.flatnonzero(self.histories.user_ids.astype(str) == str(raw))
+        return int(matches[0]) if len(matches) else None
+
     def user_number(self, raw: object) -> int:
-        """The number, from 0, of the user with this id. Raises InputError if there is none."""
-        ids = self.histories.user_ids
-        matches = np.flatnonzero(ids.astype(str) == str(raw))
-        if not len(matches):
-            n_short = self.people_left_out
+        """The same. Raises InputError if there is none."""
+        user = self.find_user(raw)
+        if user is None:
+            ids, n_short = self.histories.user_ids, self.people_left_out
             short = f"; {n_short:,} more {'has' if n_short == 1 else 'have'} too few events" if n_short else ""
             examples = f"there are {len(ids):,}, for example {ids[0]} and {ids[-1]}"
             raise InputError(f"{self.label} has no user {str(raw)!r}; {examples}{short}")
-        return int(matches[0])
+        return user
 
     def split_arrays(self) -> tuple[np.ndarray, ...]:
         """Items and offsets, and what else decides a split that is not leave-one-out; little-endian."""

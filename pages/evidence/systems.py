@@ -9,8 +9,6 @@ from elastic_core.data.repeats import ONLY_UNSEEN, WITH_SEEN
 from elastic_core.results.compare import Comparison, claim_sentence, needs_training, p_text
 from elastic_core.results.reproduce import System
 from elastic_core.results.systems import (
-    BUDGET,
-    MARK,
     MARK_NOTES,
     DataSet,
     is_variant,
@@ -200,14 +198,13 @@ def with_short_names(data_set: DataSet, table: pd.DataFrame) -> pd.DataFrame:
     beside."""
     systems = {str(system): system for system in data_set.systems}
     listed = [systems[label] for label in table["label"] if label in systems]
-    recipes = {system.recipe for system in listed if needs_training(data_set.systems[system][0])}
+    shared = len({system.recipe for system in listed if needs_training(data_set.systems[system][0])}) == 1
+    bare = {str(system): system._replace(mark="", budget="") if shared else system for system in listed}
     names = [
-        " ".join([short_label(systems[label]), *(mark for mark in MARK_NOTES if mark in title)]) if label in systems else title
+        " ".join([short_label(bare[label]), *(mark for mark in MARK_NOTES if mark in title)]) if label in bare else title
         for label, title in zip(table["label"], table["system"], strict=True)
     ]
     leads = table[BESIDE].str.replace(r"^(above|below|level with) .* by ", r"\1 by ", regex=True)
-    if len(recipes) == 1:
-        names = [MARK.sub("", BUDGET.sub("", name)) for name in names]
     return table.assign(**{"system": [name.replace(" minutes of processor time)", " min)") for name in names], BESIDE: leads})
 
 

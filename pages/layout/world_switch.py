@@ -76,8 +76,7 @@ def describe_world(name: str, run: Run, data: Dataset) -> str:
     if name == OWN:
         reason_text = ": we know why they chose." if truth is not None else ""
         return f"**Your run on {page_context.escape_markdown(data.label)}**{reason_text}"
-    name = page_context.escape_markdown(f"{model_label(run.config.model.name)}, {data.label}")
-    return f"**{name}**: chosen on the left."
+    return f"**{page_context.escape_markdown(f'{model_label(run.config.model.name)}, {data.label}')}**: chosen on the left."
 
 
 def show_world_switch(runs: Mapping[str, Run]) -> None:

@@ -535,7 +535,7 @@ export default function drawStrip({ data, setTriggerValue, parentElement }) {
       made.classList.toggle('tall', made.clientHeight >= 64)
     }
     if (!root.lit) heads([])
-    // Names that begin alike are cut in their middle, unless all of them fits.
+    // Names that begin alike are cut in their middle where the whole name does not fit.
     const names = [['event', events], ['item', list]].flatMap(([kind, of]) =>
       of.map((each, at) => ({ each, span: nodes[kind][at].querySelector('.name'), star: kind === 'item' && each.gold ? '★ ' : '' })))
     for (const { each, span, star } of names) span.textContent = star + each.name
