@@ -20,7 +20,7 @@ def test_back_takes_one_press_after_an_address_that_names_defaults(visit: Any) -
     visit.begin("/_stcore/health")
     visit.open(DEFAULTS)
     visit.page.wait_for_function("!location.search.includes('start_ranked')")
-    visit.page.get_by_role("link", name="Experts").first.click()
+    visit.click(visit.page.get_by_role("link", name="Experts").first)
     visit.page.wait_for_url("**/experts*")
     visit.says("What does expert")
     visit.settled()
@@ -35,7 +35,7 @@ def test_back_takes_one_press_after_an_address_that_names_defaults(visit: Any) -
 def test_back_takes_an_edit_back(visit: Any) -> None:
     visit.open("/?run=planted-elastic&user=5")
     visit.settled()
-    visit.page.get_by_role("button", name="Remove the last").click()
+    visit.click(visit.page.get_by_role("button", name="Remove the last"))
     visit.page.wait_for_url("**edits=*")
     visit.settled()
     visit.page.go_back(wait_until="commit")
@@ -52,7 +52,7 @@ def test_another_page_begins_at_its_top(visit: Any) -> None:
     for name, title in (EXPERTS, ("Journey", "What if this history were different"), EXPERTS):
         visit.page.evaluate(f"{place} = 300")
         assert visit.page.evaluate(place) == 300
-        visit.page.get_by_role("link", name=name).first.click()
+        visit.click(visit.page.get_by_role("link", name=name).first)
         visit.says(title)
         visit.settled()
         assert visit.page.evaluate(place) == 0, name
@@ -62,7 +62,7 @@ def test_back_leads_to_the_world_before_the_switch(visit: Any) -> None:
     """On a low window the switch lies where Streamlit has its header, which must not take the press."""
     visit.page.set_viewport_size({"width": 1366, "height": 768})
     visit.open("/?user=7")
-    visit.page.get_by_role("radio", name="Paper’s model").click()
+    visit.click(visit.page.get_by_role("radio", name="Paper’s model"))
     visit.page.wait_for_url("**/?*run=*")
     visit.says("The paper’s ELASTIC")
     visit.settled()

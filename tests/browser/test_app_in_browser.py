@@ -47,7 +47,7 @@ def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: A
     expect(nodes["event"]).to_have_count(12)
     fold = strip.locator(".fold")
     if fold.count():
-        fold.click()  # small experts come out of their card without a rerun
+        visit.click(fold)  # small experts come out of their card without a rerun
         expect(fold).to_have_attribute("aria-expanded", "true")
     expect(nodes["expert"]).to_have_count(8)
     visit.page.evaluate(COUNTED)
@@ -79,7 +79,7 @@ def test_pointing_lights_a_path_without_a_rerun_and_a_click_is_answered(visit: A
     visit.settled()
     assert re.search(r"edits=x\d+%2C-\d+", visit.page.url)
     visit.shares(elsewhere, "user=", "edits=x")
-    nodes["event"].nth(1).click()  # what is taken away comes back
+    visit.click(nodes["event"].nth(1))  # what is taken away comes back
     expect(strip.locator(".gone")).to_have_count(0)
     visit.page.set_viewport_size({"width": 1280, "height": 800})
     for act in ("Remove the last", "Remove expert"):
@@ -158,7 +158,7 @@ def test_lines_follow_the_rows_to_their_new_ranks(visit: Any) -> None:
 
     def take_away() -> None:
         card.hover()  # its cross is there while the mouse is over the card
-        card.locator(".away").click()
+        visit.click(card.locator(".away"))
 
     for act in (take_away, lambda: visit.press("Reset")):
         act()
@@ -177,7 +177,7 @@ def test_what_is_pressed_opens_below_the_picture_in_view_and_leads_to_its_page(v
     visit.page.set_viewport_size({"width": 1280, "height": 800})
     strip, panel = visit.page.locator(".st-key-start_strip"), visit.page.locator(".st-key-start_details")
     for kind, says in (("event", "What changes without it?"), ("item", "Which experts matter"), ("expert", "Who uses it?")):
-        strip.locator(f'.node[data-kind="{kind}"]').nth(1).click()
+        visit.click(strip.locator(f'.node[data-kind="{kind}"]').nth(1))
         expect(panel).to_contain_text(says)
         visit.settled()
         visit.page.wait_for_function(IN_VIEW)
@@ -186,11 +186,11 @@ def test_what_is_pressed_opens_below_the_picture_in_view_and_leads_to_its_page(v
     number = visit.page.url.split("details=expert-")[1].split("&")[0]
     visit.shares(elsewhere, f"details=expert-{number}")
     expect(elsewhere.page.locator(".st-key-start_details")).to_contain_text(f"Expert {number}")
-    strip.locator(".opened").click()  # again: it closes
+    visit.click(strip.locator(".opened"))  # again: it closes
     expect(panel).to_have_count(0)
     visit.settled()
-    strip.locator('.node[data-kind="expert"]').nth(1).click()
-    panel.get_by_role("button", name="Open in full").click()
+    visit.click(strip.locator('.node[data-kind="expert"]').nth(1))
+    visit.click(panel.get_by_role("button", name="Open in full"))
     expect(visit.main.get_by_role("heading", level=1)).to_contain_text(f"expert {number}")
     visit.settled()
     assert "/experts" in visit.page.url and f"expert={number}" in visit.page.url
@@ -198,10 +198,10 @@ def test_what_is_pressed_opens_below_the_picture_in_view_and_leads_to_its_page(v
 
 def test_a_training_survives_its_server_and_stops(visit: Any) -> None:
     visit.open(f"/train?{PLANTED}")
-    visit.page.get_by_text("All settings").click()
+    visit.click(visit.page.get_by_text("All settings"))
     side = visit.page.get_by_role("spinbutton", name="sub-keys (√K)")
     for time_, value in (("30 s", "8"), ("2 min", "16")):  # a time brings its own sizes, into what stands in the boxes, too
-        visit.page.locator(".st-key-train_time").get_by_text(time_).click()
+        visit.click(visit.page.locator(".st-key-train_time").get_by_text(time_))
         expect(side).to_have_value(value)
         visit.settled()
     visit.page.get_by_role("textbox", name="Name of the run").fill("walk")

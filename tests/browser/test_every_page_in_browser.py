@@ -170,12 +170,12 @@ def test_no_page_has_a_serious_fault_or_scrolls_sideways_in_either_theme_at_eith
     first, *depths = DEPTHS.get(path, ("",))
     assert faults(visit) == []
     for depth in depths:
-        visit.main.get_by_role("radio", name=depth, exact=True).click()
+        visit.click(visit.main.get_by_role("radio", name=depth, exact=True))
         assert faults(visit) == [], depth
     darken(visit)
     assert faults(visit, runOnly=COLOURS) == []
     for depth in [*depths[:-1], first] if depths else []:
-        visit.main.get_by_role("radio", name=depth, exact=True).click()
+        visit.click(visit.main.get_by_role("radio", name=depth, exact=True))
         assert faults(visit, runOnly=COLOURS) == [], depth
     visit.page.set_viewport_size({"width": 390, "height": 900})
     visit.settled()

@@ -22,7 +22,7 @@ def test_journey_scrubbed_edited_shared_and_undone(visit: Any, elsewhere: Any) -
         visit.settled()  # the page drawn for one step may come back over the next one
     visit.says("The model saw this answer in training")
     visit.page.set_viewport_size({"width": 1280, "height": 800})
-    visit.page.locator(".st-key-jrn_last button").click()
+    visit.click(visit.page.locator(".st-key-jrn_last button"))
     expect(visit.main).to_contain_text(re.compile(r"Against \S+.*:"))
     visit.on_screen(*LIST, SAID)
     visit.shares(elsewhere, f"jrn_t={last - 2}", f"edits=-{last - 2}")
@@ -45,7 +45,7 @@ def test_experts_by_next_and_by_row_one_swapped(visit: Any) -> None:
     box = canvas.bounding_box() or {}
     visit.page.mouse.click(box["x"] + 12, box["y"] + 35 + 35 + 17)  # the left edge of the second row, below the names
     expect(visit.box("Expert")).to_have_value(number)
-    visit.main.get_by_role("radio", name="Turn it").click()
+    visit.click(visit.main.get_by_role("radio", name="Turn it"))
     swap = visit.main.get_by_role("spinbutton", name="Put this expert in its place")
     swap.fill("7")
     swap.press("Enter")

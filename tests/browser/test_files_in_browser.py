@@ -35,7 +35,7 @@ def test_a_file_of_ones_own_ends_on_the_train_page_and_a_broken_one_in_a_sentenc
     visit.says("Kept on this machine", "24 people, 10 items, 240 events")  # nothing is lost
     expect(visit.box("Person")).to_have_value("12")
     visit.settled()
-    visit.main.get_by_role("button", name="Train on it").click()
+    visit.click(visit.main.get_by_role("button", name="Train on it"))
     expect(visit.main.get_by_role("heading", level=1)).to_contain_text("train it")
     chosen = visit.page.get_by_role("combobox", name="Data", exact=True)
     expect(chosen).to_have_value(re.compile("^reading"))
@@ -44,20 +44,19 @@ def test_a_file_of_ones_own_ends_on_the_train_page_and_a_broken_one_in_a_sentenc
 
 def taken(visit: Any, button: Locator) -> str:
     visit.settled()
-    visit.still(button)  # the panel that it lies in unfolds
     with visit.page.expect_download() as waiting:
-        button.click()
+        visit.click(button)
     return Path(waiting.value.path()).read_text(encoding="utf-8")
 
 
 @pytest.mark.opens(f"/traffic?{PLANTED}&user=12&trf_order=Hottest+first")
 def test_a_chart_as_csv_and_json_and_the_whole_view(visit: Any) -> None:
-    visit.page.locator(".st-key-trf_load0_files summary").click()
+    visit.click(visit.page.locator(".st-key-trf_load0_files summary"))
     rows = list(csv.DictReader(taken(visit, visit.page.locator(".st-key-trf_load0_CSV button")).splitlines()))
     again = json.loads(taken(visit, visit.page.locator(".st-key-trf_load0_JSON button")))["tables"]["trf_load0"]
     assert sorted(int(row["expert"]) for row in rows) == list(range(64))
     assert [(int(row["expert"]), float(row["load"])) for row in rows] == [(row["expert"], row["load"]) for row in again]
-    visit.page.locator(".st-key-foot_menu summary").click()
+    visit.click(visit.page.locator(".st-key-foot_menu summary"))
     whole = json.loads(taken(visit, visit.page.locator(".st-key-foot_json button")))
     assert whole["settings"] | {"run": "planted-elastic", "user": 12, "trf_order": "load"} == whole["settings"]
     assert whole["settings"]["address"].startswith(visit.server.url)
@@ -68,9 +67,9 @@ def test_a_chart_as_csv_and_json_and_the_whole_view(visit: Any) -> None:
 @pytest.mark.opens(f"/traffic?{PLANTED}&user=12")
 def test_another_page_is_drawn_while_the_table_of_a_chart_is_open(visit: Any) -> None:
     """It was a popover: pressing the link closed it, too, and the new page stayed blank."""
-    visit.page.locator(".st-key-trf_load0_files summary").click()
+    visit.click(visit.page.locator(".st-key-trf_load0_files summary"))
     expect(visit.page.locator(".st-key-trf_load0_CSV button")).to_be_visible()
-    visit.page.get_by_role("link", name="Evidence").first.click()
+    visit.click(visit.page.get_by_role("link", name="Evidence").first)
     expect(visit.main.get_by_role("heading", level=1)).to_have_text(re.compile("Is it true"))
     visit.settled()
     expect(visit.main.get_by_role("heading", level=1)).to_have_text(re.compile("Is it true"))

@@ -38,7 +38,7 @@ def world(visit: Any, name: str) -> Any:
 
 @pytest.mark.opens("/?user=7")
 def test_the_tour_keeps_the_world_and_the_person_from_its_first_stop_to_its_end(visit: Any) -> None:
-    world(visit, "Paper’s model").click()
+    visit.click(world(visit, "Paper’s model"))
     visit.settled()
     person = visit.box("Person").input_value()
     visit.press("Tour:")
@@ -71,12 +71,17 @@ def test_the_tour_says_of_a_person_what_its_page_says(visit: Any) -> None:
     assert correlation.findall(panel.inner_text())[:1] == correlation.findall(body)[:1]
 
 
+def open_menu_on_telephone(visit: Any) -> None:
+    visit.page.set_viewport_size(TELEPHONE)
+    visit.page.wait_for_timeout(800)  # the menu may fold away by itself, as there is no room for it
+    if visit.sidebar.get_attribute("data-collapsed") == "true":
+        visit.click(visit.page.get_by_test_id("stExpandSidebarButton"))
+
+
 @pytest.mark.opens("/")
 def test_on_a_telephone_the_menu_makes_room_for_the_tour(visit: Any) -> None:
-    visit.page.set_viewport_size(TELEPHONE)
-    if visit.sidebar.get_attribute("data-collapsed") == "true":
-        visit.page.get_by_test_id("stExpandSidebarButton").click()
-    visit.sidebar.get_by_role("button", name=re.compile("Tour")).click()
+    open_menu_on_telephone(visit)
+    visit.click(visit.sidebar.get_by_role("button", name=re.compile("Tour")))
     visit.settled()
     visit.page.get_by_role("button", name="Skip the bet").click(timeout=10_000)
     expect(visit.page.get_by_role("button", name="Next stop")).to_be_visible()
@@ -90,13 +95,8 @@ def test_on_a_telephone_the_menu_makes_room_for_the_tour(visit: Any) -> None:
 
 @pytest.mark.opens("/")
 def test_on_a_telephone_the_menu_closes_when_a_page_is_chosen(visit: Any) -> None:
-    visit.page.set_viewport_size(TELEPHONE)
-    visit.page.wait_for_timeout(800)  # the menu may fold away by itself, as there is no room for it
-    if visit.sidebar.get_attribute("data-collapsed") == "true":
-        visit.page.get_by_test_id("stExpandSidebarButton").click()
-    link = visit.page.get_by_role("link", name="Traffic").first
-    visit.still(link)
-    link.click()
+    open_menu_on_telephone(visit)
+    visit.click(visit.page.get_by_role("link", name="Traffic").first)
     expect(visit.sidebar).to_have_attribute("data-collapsed", "true")
     visit.page.evaluate("localStorage.clear()")
 
@@ -129,7 +129,7 @@ def test_the_title_stays_in_place_when_the_world_is_switched(visit: Any) -> None
         visit.page.set_viewport_size({"width": width, "height": 800})
         places = []
         for name in ("Paper’s model", "Made-up world"):
-            world(visit, name).click()
+            visit.click(world(visit, name))
             visit.settled()
             places.append(visit.page.get_by_role("heading", level=1).bounding_box()["y"])
         assert places[0] == places[1], (width, places)
@@ -159,11 +159,11 @@ def test_a_run_of_one_s_own_stays_in_the_switch_and_comes_back_with_its_link(vis
     visit.server.restart()
     visit.begin("/?run=local-mine&user=7")
     for name in ("Your run", "Made-up world", "Your run"):
-        world(visit, name).click()
+        visit.click(world(visit, name))
         visit.settled()
         expect(world(visit, "Your run")).to_be_visible()
     assert "run=local-mine" in visit.page.url
-    world(visit, "Made-up world").click()
+    visit.click(world(visit, "Made-up world"))
     visit.settled()
     address = visit.page.url
     visit.server.restart()
@@ -200,7 +200,7 @@ def test_a_person_can_be_looked_up_without_unfolding_anything(visit: Any) -> Non
 @pytest.mark.opens("/?run=planted-64-elastic-slots&user=2")
 def test_start_leads_to_the_dispatcher_which_counts_its_lines_and_says_what_comes_back(visit: Any) -> None:
     visit.page.set_viewport_size(LAPTOP)
-    visit.page.locator(".strip .events .node").last.click()
+    visit.click(visit.page.locator(".strip .events .node").last)
     details = visit.page.locator(".st-key-start_details")
     expect(details).to_contain_text(re.compile(r"gets back \d+% from expert \d+.*largest parts of this mix are \d", re.S))
     visit.press("What does each")
@@ -211,21 +211,21 @@ def test_start_leads_to_the_dispatcher_which_counts_its_lines_and_says_what_come
     n_through, n_pairs = (int(re.sub(r"\D", "", of.text_content())) for of in (through, pairs))
     assert n_through < n_pairs and picture.locator(".take, .back").count() == n_through
     assert picture.locator(".pairs path").count() == n_pairs
-    picture.get_by_role("button", name="1 Aggregate").click()
+    visit.click(picture.get_by_role("button", name="1 Aggregate"))
     expect(through).to_have_text(f"through the experts: {n_through // 2} lines")
     expect(picture.locator(".back:visible")).to_have_count(0)
-    picture.get_by_role("button", name="Play").click()  # with less motion one picture a step
+    visit.click(picture.get_by_role("button", name="Play"))  # with less motion one picture a step
     expect(picture.locator(".told")).to_contain_text(f"{n_through} in all")
     expect(picture.locator(".told")).to_contain_text(f"{n_pairs} lines")
-    picture.locator('[data-side="back"]').nth(3).click()
+    visit.click(picture.locator('[data-side="back"]').nth(3))
     visit.page.mouse.move(5, 5)
     expect(picture.locator(".told")).to_contain_text("The largest parts of this mix are")
     assert picture.locator(".back.on").count() * picture.locator("[data-side='back']").count() * 2 == n_through
-    visit.page.get_by_text("A tiny example").click()
+    visit.click(visit.page.get_by_text("A tiny example"))
     visit.settled()
     example = visit.page.locator(".example")
     for number in (1, 2):
-        example.get_by_role("button", name="Next").click()
+        visit.click(example.get_by_role("button", name="Next"))
         expect(example.locator(".told")).to_contain_text(re.compile(rf"^{number} / \d+: "))
         assert example.locator("td span").count() == number
     expect(example.get_by_role("button", name="Play")).to_be_enabled()

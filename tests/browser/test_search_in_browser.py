@@ -67,14 +67,14 @@ def test_the_4_by_4_moves_and_is_searched_as_python_searches_it(visit: Any, else
     picture.get_by_role("button", name="7 Weigh").focus()
     visit.page.keyboard.press("ArrowLeft")
     expect(picture.locator(".say")).to_contain_text("6. Gather")
-    picture.get_by_role("button", name="1 Split").click()
+    visit.click(picture.get_by_role("button", name="1 Split"))
     expect(picture.locator(".calc")).to_have_text("")  # without scores a bet would be a guess
-    picture.get_by_role("button", name="2 Score").click()
+    visit.click(picture.get_by_role("button", name="2 Score"))
     picture.locator("svg[tabindex]").focus()
     for key in ("ArrowRight", "ArrowDown", "Enter"):  # the first arrow only shows where one is
         visit.page.keyboard.press(key)
     expect(picture.locator(".calc")).to_contain_text("You bet on row 1, column 0")
-    picture.get_by_role("button", name="5 Win").click()
+    visit.click(picture.get_by_role("button", name="5 Win"))
     place = next((at for at, each in enumerate(python(180, 75, 2)["winners"], start=1) if each["expert"] == 4), 0)
     expect(picture.locator(".calc")).to_contain_text(f"took place {place} of 2" if place else "not among the best 2")
 
@@ -86,7 +86,7 @@ def test_it_plays_its_sums_add_up_as_shown_and_all_of_them_agree_with_the_search
     expect(picture.locator(".say")).to_contain_text("2. Score", timeout=20_000)
     visit.press("Pause")
     assert "keys_step=" in visit.page.url
-    picture.get_by_role("button", name="5 Win").click()
+    visit.click(picture.get_by_role("button", name="5 Win"))
     expect(picture.locator(".list text")).to_have_count(3)
     turn = picture.get_by_role("slider").first
     for angle in range(0, 360, 30):
@@ -96,9 +96,9 @@ def test_it_plays_its_sums_add_up_as_shown_and_all_of_them_agree_with_the_search
             assert first + second == pytest.approx(both, abs=1e-9), said
     visit.settled()
     for query, sums in (("This person", "64"), ("A million", "1,048,576")):
-        visit.main.get_by_text(query, exact=True).click()
+        visit.click(visit.main.get_by_text(query, exact=True))
         visit.settled()
-        picture.get_by_role("button", name="5 Win").click()
+        visit.click(picture.get_by_role("button", name="5 Win"))
         expect(picture.locator(".agree")).to_contain_text(f"all {sums} one by one")
         expect(picture.locator(".agree")).to_contain_text("✓")
     expect(picture.locator(".note")).to_contain_text("ms one by one")

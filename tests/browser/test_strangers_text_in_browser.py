@@ -52,18 +52,15 @@ def test_nothing_of_theirs_is_asked_for(inside: Visit, path: str) -> None:
         visit.open(f"{path}?{urlencode(ASKED)}")
     else:
         link = visit.sidebar.locator(f'a[href$="{visit.server.url}{path}"], a[href="{path}"]').first
-        link.click()
+        visit.click(link)
         visit.page.wait_for_url(lambda address: urlsplit(address).path == path)
         visit.settled()
     said = visit.page.evaluate(SAID).replace("\u2060", "")
     assert "![x](http" in said, "something of theirs is on the page: the run's name, or where there is none, a title"
     menu = visit.page.locator(".st-key-foot_menu")
-    visit.still(menu)
-    menu.locator("summary").first.click()
+    visit.click(menu.locator("summary").first)
     use = menu.locator(".st-key-foot_use summary")
-    use.wait_for()
-    visit.still(menu)  # a press while it still unfolds is lost
-    use.click()
+    visit.click(use)
     menu.get_by_text("The model is a folder").wait_for()
     visit.settled()
     for mark in visit.page.locator(".js-plotly-plot .points path, .node, .thing").all()[:4]:

@@ -45,26 +45,26 @@ def test_a_tour_is_bet_on_walked_left_and_gone_on_with_and_its_slim_bar_never_co
             visit.press("Leave the tour")
             expect(panel).to_have_count(0)
             assert "tour=" not in visit.page.url
-            visit.sidebar.get_by_role("button", name="Go on: Tour, 3 of 5").click()
+            visit.click(visit.sidebar.get_by_role("button", name="Go on: Tour, 3 of 5"))
         if stop in BETS:
             expect(panel).not_to_contain_text(answered)
-            panel.get_by_text(BETS[stop], exact=True).click()
+            visit.click(panel.get_by_text(BETS[stop], exact=True))
             expect(panel).to_contain_text("You said:")
-            panel.get_by_role("button", name="Show the answer").click()
+            visit.click(panel.get_by_role("button", name="Show the answer"))
             expect(panel).to_contain_text(answered)
         else:
-            panel.get_by_role("button", name="Skip the bet").click()
+            visit.click(panel.get_by_role("button", name="Skip the bet"))
         for at, size in enumerate(sizes if stop in BOTH else sizes[:1]):
             if at:  # it is shown at once, and again when asked for at another size
                 visit.page.set_viewport_size(size)
-                panel.get_by_role("button", name="Show me").click()
+                visit.click(panel.get_by_role("button", name="Show me"))
             visit.page.wait_for_function(f"() => ({COVERED})() === ''", timeout=20_000)
             visit.settled()
             assert visit.page.evaluate(COVERED) == "", (stop, size)
-        panel.get_by_role("button", name="See your bets" if stop in (FIRST, ALL) else "Next stop").click()
+        visit.click(panel.get_by_role("button", name="See your bets" if stop in (FIRST, ALL) else "Next stop"))
         if stop == FIRST:
             expect(panel).to_contain_text("Tour: the end")
-            panel.get_by_role("button", name="Second lesson: 8 stops").click()
+            visit.click(panel.get_by_role("button", name="Second lesson: 8 stops"))
         if stop in BOTH:
             sizes.reverse()  # the next stop begins as wide as this one ended
     expect(panel).to_contain_text("Tour: the end")
@@ -72,15 +72,14 @@ def test_a_tour_is_bet_on_walked_left_and_gone_on_with_and_its_slim_bar_never_co
 
 @pytest.mark.opens(f"/method?{PLANTED}&user=12")
 def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, elsewhere: Any) -> None:
-    visit.main.get_by_role("radio", name="Words and metrics").click()
+    visit.click(visit.main.get_by_role("radio", name="Words and metrics"))
     visit.says("Never compare two numbers that were measured in different ways")
     visit.unfold("teaching")
     visit.press("Teacher link")
     held = visit.page.get_by_role("combobox", name="Controls to lock")
     for name in ("Person", "Part of the page"):
-        held.click()
-        visit.still(visit.page.get_by_role("option", name=name, exact=True))
-        visit.page.get_by_role("option", name=name, exact=True).click()
+        visit.click(held)
+        visit.click(visit.page.get_by_role("option", name=name, exact=True))
         visit.settled()
     code = visit.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode")
     expect(code).to_contain_text("lock=user,mth_part")
@@ -103,9 +102,9 @@ def test_a_teacher_holds_two_controls_and_a_pupil_releases_them(visit: Any, else
 def test_a_link_leads_on_while_the_panel_of_the_class_is_open(visit: Any) -> None:
     """As a popover it was closed by the link, and its own rerun kept the old page."""
     visit.unfold("teaching")
-    visit.sidebar.locator("summary").filter(has_text="Class").click()
+    visit.click(visit.sidebar.locator("summary").filter(has_text="Class"))
     expect(visit.sidebar.get_by_role("button", name="Open a class")).to_be_visible()
     visit.settled()
-    visit.page.get_by_role("link", name="Evidence").first.click()
+    visit.click(visit.page.get_by_role("link", name="Evidence").first)
     visit.settled()
     expect(visit.main.get_by_role("heading", level=1)).to_have_text(re.compile("Is it true"))

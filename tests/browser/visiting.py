@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HARMLESS = ("GPU stall", "WebGL", "swiftshader", "GroupMarkerNotSet")
 LIST = ('ol[aria-label^="Suggestions"]', 'ol[aria-label^="Suggestions"] > li:nth-child(10)')
 SAID = '[data-testid="stAlert"]'
+IDLE = '[data-testid="stApp"][data-test-connection-state="CONNECTED"][data-test-script-state="notRunning"]'
 PATIENCE = 60.0  # seconds that a busy machine may need for one thing
 expect.set_options(timeout=1000 * PATIENCE)
 
@@ -98,17 +99,20 @@ class Visit:
     def settled(self) -> None:
         """Waits until the script has run, and expects no error on the page."""
         self.page.wait_for_timeout(200)  # the debounce of a widget
-        states = '[data-test-connection-state="CONNECTED"][data-test-script-state="notRunning"]'
-        app = self.page.locator(f'[data-testid="stApp"]{states}')
-        expect(app).to_be_visible(timeout=90_000)
+        expect(self.page.locator(IDLE)).to_be_visible(timeout=90_000)
         expect(self.page.get_by_test_id("stSkeleton")).to_have_count(0)  # in the place of a chart that is still coming
         expect(self.page.get_by_test_id("stException").or_(self.page.locator(".st-key-failure"))).to_have_count(0)
 
     def press(self, name: str) -> None:
-        button = self.page.get_by_role("button", name=name).first
-        self.still(button)
-        button.click()
+        self.click(self.page.get_by_role("button", name=name).first)
         self.settled()
+
+    def click(self, thing: Locator) -> None:
+        """Clicks what stands still: while the script runs, what it no longer draws may still go and move the rest."""
+        expect(self.page.locator(IDLE)).to_be_visible(timeout=90_000)
+        thing.scroll_into_view_if_needed()
+        self.still(thing)
+        thing.click()
 
     def still(self, thing: Locator) -> None:
         """Waits until a thing has been in its place for a while: a button of a panel that unfolds is pressed in one place and let
@@ -183,8 +187,7 @@ class Visit:
     def copied(self) -> str:
         """The address in the menu at the foot, as a visitor would take it."""
         menu = self.page.locator(".st-key-foot_menu summary").first
-        self.still(menu)
-        menu.click()
+        self.click(menu)
         code = self.page.locator(".st-key-foot_menu").get_by_test_id("stCode").first
         expect(code).to_contain_text(self.server.url)
         address = code.inner_text().strip()
