@@ -39,7 +39,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if os.path.ismount("/dev/shm") and shutil.disk_usage("/dev/shm").free > 2**32:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-settings.register_profile("shared machine", deadline=None)  # how long one example takes is up to whoever else works here
+# How long one example takes is up to whoever else works here. Where a change is judged, its examples are the same every time.
+settings.register_profile("shared machine", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("shared machine")
 drawn = functools.lru_cache(64)(sources.planted)  # a planted world is drawn once, and whoever loads it has a copy of their own
 sources.planted = lambda *asked: copy.deepcopy(drawn(*asked))
@@ -71,6 +72,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (not item.get_closest_marker("browser"), item.path not in slow, -counts[item.path]))
     browser = [item for item in items if item.get_closest_marker("browser")]
+    for item in browser:  # a browser waits for a server and both for a processor: what fails is tried once more, and named
+        item.add_marker(pytest.mark.flaky(reruns=1))
     if browser and not config.option.collectonly and "not browser" not in config.option.markexpr:
         chromium = install_browser.find() or install_browser.install()
         if chromium is None:
