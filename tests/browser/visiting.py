@@ -154,7 +154,7 @@ class Visit:
         """Opens *More* or *Teaching* in the sidebar, where it is closed."""
         details = self.sidebar.locator(f".st-key-shell_{panel} details").first
         if details.get_attribute("open") is None:
-            details.locator("summary").first.click()
+            self.click(details.locator("summary").first)
         expect(details).to_have_attribute("open", "")
 
     def box(self, name: str) -> Locator:
@@ -191,7 +191,7 @@ class Visit:
         code = self.page.locator(".st-key-foot_menu").get_by_test_id("stCode").first
         expect(code).to_contain_text(self.server.url)
         address = code.inner_text().strip()
-        menu.click()
+        self.click(menu)
         expect(code).to_have_count(0)
         self.page.mouse.move(1, 1)  # below the mouse an opener shows another icon
         return address
